@@ -8,6 +8,8 @@ standard library only (--peers makes a Python with each framework and builds
 ps-lite, --pictures makes a Python with matplotlib).
 """
 
+import quiet_interrupt  # pylint: disable=unused-import
+
 import argparse
 import os
 import sys

@@ -5,6 +5,8 @@ machine with a GPU.
 Called by gpu_bundle.sh. Python 3 standard library only.
 """
 
+import quiet_interrupt  # pylint: disable=unused-import
+
 import argparse
 import glob
 import gzip
@@ -32,7 +34,8 @@ MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/launcher_flags.py",
          "scripts/local_gpus.py", "scripts/local_tasks.py",
-         "scripts/stop_signals.py", "scripts/supervisor.py",
+         "scripts/quiet_interrupt.py", "scripts/stop_signals.py",
+         "scripts/supervisor.py",
          "tests/benchmark/peers/torch_gpu.py",
          "tests/benchmark/peers/torch_model.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]

@@ -9,6 +9,8 @@ whose launcher is gone (PR_SET_PDEATHSIG), so that even kill -9 of the
 launcher leaves nothing behind.
 """
 
+import quiet_interrupt  # pylint: disable=unused-import
+
 import datetime
 import json
 import os

@@ -12,6 +12,8 @@ Called by package.sh. Python 3 standard library only.
 The same programs and libraries give the same bytes.
 """
 
+import quiet_interrupt  # pylint: disable=unused-import
+
 import argparse
 import glob
 import gzip
@@ -30,7 +32,8 @@ from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
 PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_gpus.py",
          "scripts/local_tasks.py", "scripts/muster",
-         "scripts/stop_signals.py", "scripts/supervisor.py",
+         "scripts/quiet_interrupt.py", "scripts/stop_signals.py",
+         "scripts/supervisor.py",
          "scripts/hosts/*.py", "scripts/trainings/*.py",
          "scripts/ensemble/*.py", "scripts/sweep/*.py",
          "scripts/sweep/requirements.txt",

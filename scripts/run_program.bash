@@ -23,5 +23,6 @@ run_program() {
     before_build "$@"
     (cd "$scripts/.." && bazel build "${targets[@]}" </dev/null)
   fi
-  exec python3 "$program" "$@"
+  # Ctrl-C waits until Python is up: quiet_interrupt.py.
+  exec env --block-signal=INT python3 "$program" "$@"
 }

@@ -4,6 +4,8 @@
 Called by verify_sync.sh. Python 3 standard library only.
 """
 
+import quiet_interrupt  # pylint: disable=unused-import
+
 import argparse
 import array
 import json

@@ -78,7 +78,11 @@ def parse(argv):
     if "--" in argv:
         at = argv.index("--")
         own, rest = argv[:at], argv[at + 1:]
-    options = parser.parse_args(own)
+    options, unknown = parser.parse_known_args(own)
+    if unknown:
+        parser.error("unknown here: %s; flags of the workers stand after a --, "
+                     "as muster run -H a:2,b:2 -- --training=FILE "
+                     "--train_dir=DIR" % " ".join(unknown))
     options.worker_flags = rest
     return options
 
@@ -210,6 +214,10 @@ def train(options, channels, printer):
 def main(argv):
     """Returns the exit code."""
     options = parse(argv)
+    if not options.worker_flags and "--" not in argv:
+        print("muster run: wanted -- and the flags of the workers at the end, "
+              "as -- --training=FILE --train_dir=DIR", file=sys.stderr)
+        return 2
     printer = Printer("muster run")
     # Stopped, it would be silent, and the agents end their tasks then.
     signal.signal(signal.SIGTSTP, lambda *_: None)

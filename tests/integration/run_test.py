@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import sys
 import time
 from unittest import mock
@@ -120,6 +121,30 @@ class BeatTest(harness.TestCase):
         self.beat(one, 1, there_is_input=True)
 
 
+class InterruptTest(harness.TestCase):
+    """Ctrl-C in the moments in which a program has no hands for it yet."""
+
+    def interrupted(self, module, command):
+        """Runs it with a `module` that is Ctrl-C when it is imported."""
+        self.write(module + ".py", "import os, signal\n"
+                   "os.kill(os.getpid(), signal.SIGINT)\n")
+        return self.run_to_end("program", command, env=dict(
+            os.environ, PYTHONPATH=self.dir))
+
+    def test_while_python_starts_says_nothing(self):
+        # `site` imports it, before the program's first line.
+        code, output = self.interrupted(
+            "sitecustomize", [run_scenarios.MUSTER, "run", "-H", "localhost:1"])
+        self.assertEqual((code, output), (128 + signal.SIGINT, ""))
+
+    def test_while_it_imports_says_nothing(self):
+        for program in (run_scenarios.MUSTER + " certs init",
+                        os.path.abspath("scripts/launcher.py")):
+            code, output = self.interrupted(
+                "argparse", [sys.executable, *program.split()])
+            self.assertEqual((code, output), (128 + signal.SIGINT, ""), program)
+
+
 class PreflightTest(harness.TestCase):
 
     def row_of(self, name, version, clock):
@@ -225,6 +250,18 @@ class FlagsTest(harness.TestCase):
             with self.assertRaises(SystemExit) as caught:
                 run.parse(argv)
             self.assertEqual(caught.exception.code, 2)
+
+    def test_flags_of_workers_without_the_two_hyphens_are_named(self):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            with self.assertRaises(SystemExit) as caught:
+                run.main(["-H", "a", "--training=x", "--train_dir=y"])
+            self.assertEqual(caught.exception.code, 2)
+            self.assertEqual(run.main(["-H", "localhost:1"]), 2)
+        self.assertIn("unknown here: --training=x --train_dir=y; flags of the "
+                      "workers stand after a --", said.getvalue())
+        self.assertIn("wanted -- and the flags of the workers at the end",
+                      said.getvalue())
 
     def test_ssh_gets_its_options_and_asks_nothing(self):
         options = run.parse(["-H", "u@[::1]", "--ssh_port=23", "--ssh_option",
