@@ -10,7 +10,7 @@ import subprocess
 from hosts import places
 
 from .failure import Failure
-from .record import write_whole
+from .record import read_object, write_whole
 
 
 def check_training(bin_dir, flags, about=""):
@@ -72,8 +72,7 @@ class Folder:
                                                 min(names - first)))
 
     def _compare(self, training, wanted):
-        with open(self.definition, encoding="utf-8") as file:
-            found = json.load(file)
+        found = read_object(self.definition)
         with open(training_copy(self.path), encoding="utf-8") as file:
             if file.read() != training:
                 raise Failure("%s is of another %s: its --training is %s; "

@@ -65,10 +65,9 @@ class Record:
         """Takes the numbers of result.json; the text of an error, or ""."""
         path = os.path.join(self.train_dir, "result.json")
         try:
-            with open(path, encoding="utf-8") as file:
-                result = json.load(file)
+            result = read_object(path)
         except (OSError, ValueError) as error:
-            return "cannot read %s: %s" % (path, error)
+            return "cannot read the result: %s" % error
         self.figures = {name: value for name, value in result.items()
                         if value is None or is_number(value)}
         return ""
@@ -83,8 +82,9 @@ class Record:
             found = re.fullmatch(r"%s-(\d{%d,})" % (cls.KIND, cls.DIGITS), name)
             if found and os.path.exists(path):
                 record = cls(parent, int(found.group(1)), *more)
-                with open(path, encoding="utf-8") as file:
-                    vars(record).update(json.load(file))
+                vars(record).update(read_object(path, (
+                    "; without the folder %s it is trained again" %
+                    os.path.dirname(path))))
                 records.append(record)
         return sorted(records, key=lambda one: one.number)
 
@@ -92,6 +92,19 @@ class Record:
 def is_number(value):
     return (isinstance(value, (int, float)) and not isinstance(value, bool) and
             math.isfinite(value))
+
+
+def read_object(path, advice=""):
+    """The JSON object in a file. Raises OSError; ValueError, which names it."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            found = json.load(file)
+        except ValueError as error:
+            raise ValueError("%s: no JSON, or cut short: %s%s" % (
+                path, error, advice)) from None
+    if not isinstance(found, dict):
+        raise ValueError("%s: wanted a JSON object%s" % (path, advice))
+    return found
 
 
 def write_whole(path, text):

@@ -57,6 +57,12 @@ def _run(command, what, limit_s):
         raise EnvironmentFailure("%s failed:\n%s" % (what, output[-2000:]))
 
 
+def _names(requirements):
+    with open(requirements, encoding="utf-8") as file:
+        return [line.split("=")[0].strip() for line in file
+                if line.strip() and not line.startswith("#")]
+
+
 def _make(folder, requirements, limit_s):
     _run([sys.executable, "-m", "venv", folder],
          "making a virtual environment (Debian: apt install python3-venv)",
@@ -82,6 +88,9 @@ def interpreter(requirements=REQUIREMENTS, limit_s=INSTALL_S):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(complete):
             shutil.rmtree(folder, ignore_errors=True)
+            print("installing from PyPI, the first time only and for up to "
+                  "%d s: %s (%s)" % (limit_s, ", ".join(_names(requirements)),
+                                     requirements), file=sys.stderr, flush=True)
             _make(folder, requirements, limit_s)
             with open(complete, "w", encoding="utf-8"):
                 pass

@@ -1,11 +1,15 @@
 """The rules of `muster sweep`: values, samplers, pruners, tables; of `muster
 ensemble`: what its members are."""
 
+import contextlib
 import csv
+import io
 import os
 import sys
+from unittest import mock
 
 from tests.integration import harness
+from tests.integration import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
@@ -189,6 +193,19 @@ class TrialTest(harness.TestCase):
                          dict(vars(one), folder=""))
 
 
+    def test_a_record_that_is_cut_short_is_named(self):
+        whole = trial.Trial(self.dir, 7, "test_loss")
+        whole.save()
+        path = os.path.join(whole.folder, "trial.json")
+        for text in ("", '{"state": "DONE"', "[]"):
+            self.write(path, text)
+            with self.assertRaises(ValueError, msg=text) as caught:
+                trial.Trial.load_all(self.dir, "test_loss")
+            self.assertIn(path + ": ", str(caught.exception))
+            self.assertIn("without the folder %s it is trained again" %
+                          whole.folder, str(caught.exception))
+
+
 class TableTest(harness.TestCase):
 
     def test_the_best_is_the_first_of_the_best(self):
@@ -246,11 +263,38 @@ class FolderTest(harness.TestCase):
             with self.assertRaisesRegex(Failure, words):
                 self.claim(**flags)
 
+    def test_a_definition_that_is_cut_short_is_named(self):
+        training = self.write("t", "text")
+        folder = Folder("sweep", self.path("s"))
+        folder.claim(training, {"metric": "a"}).close()
+        self.write("s/sweep.json", '{"metric"')
+        with self.assertRaisesRegex(ValueError, "/s/sweep.json: no JSON"):
+            folder.claim(training, {"metric": "a"})
+
     def test_has_one_user(self):
         folder = Folder("sweep", self.path("sweep"))
         with folder.claim(self.write("given", ""), {}):
             with self.assertRaisesRegex(Failure, "another sweep runs there"):
                 folder.claim(self.path("given"), {})
+
+
+class PackagesTest(harness.TestCase):
+
+    def test_the_first_time_says_what_it_installs_before_it_does(self):
+        said = io.StringIO()
+        requirements = self.write("packages", "# Of a picture.\na==1\nb==2\n")
+
+        def make(folder, *_):
+            self.assertIn("up to 7 s: a, b (%s)" % requirements,
+                          said.getvalue())
+            os.makedirs(folder)
+
+        with mock.patch.dict(os.environ, XDG_CACHE_HOME=self.dir), \
+                mock.patch.object(python_environment, "_make", make), \
+                contextlib.redirect_stderr(said):
+            python_environment.interpreter(requirements, 7)
+            python_environment.interpreter(requirements, 7)
+        self.assertEqual(said.getvalue().count("\n"), 1)
 
 
 class SharesTest(harness.TestCase):
