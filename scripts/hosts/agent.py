@@ -7,6 +7,7 @@ are asked to save first.
 """
 
 import errno
+import fcntl
 import json
 import os
 import random
@@ -37,6 +38,7 @@ DRAIN_S = 30.0
 REACH_S = 5.0
 # As launcher.py's.
 PORTS = range(20000, 32000)
+PREFIX = "muster-run-"
 
 
 class Gone(Exception):
@@ -51,6 +53,47 @@ def _line(kind, fields):
     return json.dumps(dict(fields, **{"is": kind})) + "\n"
 
 
+def locked(folder):
+    """A descriptor whose lock on the folder goes with its process, or None: it
+    is another agent's, another user's, or gone."""
+    lock = None
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = os.fstat(lock)
+        # Not of one that was removed before it was locked.
+        if found.st_uid == os.getuid() and os.path.samestat(
+                found, os.lstat(folder)):
+            return lock
+    except OSError:
+        pass
+    if lock is not None:
+        os.close(lock)
+    return None
+
+
+def own_folder():
+    """A new folder, and its lock."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=PREFIX)
+        lock = locked(folder)
+        # Another may have taken it for left in between.
+        if lock is not None:
+            return folder, lock
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left_folders():
+    """Those of agents of ours that were killed: keys may lie in them."""
+    parent = tempfile.gettempdir()
+    for name in os.listdir(parent):
+        folder = os.path.join(parent, name)
+        lock = locked(folder) if name.startswith(PREFIX) else None
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
 class Agent:
     """Answers messages; a Supervisor's loop without its judgement."""
 
@@ -59,6 +102,8 @@ class Agent:
         self.tasks = {}
         self.listening = []
         self.folder = None
+        # While it is open, the folder is in use.
+        self.lock = None
         self.partial = b""
         self.gpus = None
         # Beats since something was heard.
@@ -204,7 +249,8 @@ class Agent:
         """Frees the ports; writes files into a folder that ends with it."""
         for one in self.listening:
             one.close()
-        self.folder = tempfile.mkdtemp(prefix="muster-run-")
+        remove_left_folders()
+        self.folder, self.lock = own_folder()
         for name, text in files.items():
             with open(os.path.join(self.folder, name), "w",
                       encoding="utf-8") as file:

@@ -145,6 +145,37 @@ class InterruptTest(harness.TestCase):
             self.assertEqual((code, output), (128 + signal.SIGINT, ""), program)
 
 
+class FolderTest(harness.TestCase):
+
+    def agent(self):
+        """One that has prepared; the folder of its keys."""
+        there = channel.Channel(host_list.Host("a"), [
+            "env", "TMPDIR=" + self.dir, sys.executable, run_scenarios.MUSTER,
+            "agent"])
+        self.addCleanup(there.close)
+        before = set(os.listdir(self.dir))
+        there.tell("prepare", files={}, folder="/", certs={"ps-0.key": "k"})
+        os.set_blocking(there.process.stdout.fileno(), True)
+        while not any(message["is"] == "prepared" for message in there.read()):
+            self.assertTrue(there.alive, there.tail)
+        made, = set(os.listdir(self.dir)) - before
+        return there, made
+
+    def test_keys_of_an_agent_that_was_killed_go_with_the_next(self):
+        killed, left = self.agent()
+        living, stays = self.agent()
+        killed.process.kill()
+        killed.process.wait()
+        foreign = "muster-run-of-another-kind"
+        self.write(foreign, "no folder")
+        self.assertTrue(os.path.exists(self.path(left + "/certs/ps-0.key")))
+        _, new = self.agent()
+        self.assertEqual(set(os.listdir(self.dir)), {stays, new, foreign})
+        self.assertTrue(os.path.exists(self.path(stays + "/certs/ps-0.key")))
+        living.close()
+        self.assertEqual(set(os.listdir(self.dir)), {new, foreign})
+
+
 class PreflightTest(harness.TestCase):
 
     def row_of(self, name, version, clock):
