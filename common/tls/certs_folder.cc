@@ -1,6 +1,7 @@
 #include "common/tls/certs_folder.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <memory>
 
@@ -24,6 +25,12 @@ std::string Resolve(const std::string& dir) {
   return path == nullptr ? dir : std::string(path.get());
 }
 
+bool IsEverybodys(const std::string& path) {
+  struct stat file;
+  return stat(path.c_str(), &file) == 0 &&
+         (file.st_mode & (S_IROTH | S_IWOTH)) != 0;
+}
+
 absl::Status AboutFile(const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::UnauthenticatedError(absl::StrCat(path, ": ", status.message()));
@@ -43,15 +50,16 @@ absl::StatusOr<Certs> ReadOnce(const std::string& dir, absl::string_view job,
                                int32_t index, absl::Time now) {
   const std::string stem = absl::StrCat(dir, "/", StemOf(job, index));
   const std::string pem = stem + ".pem";
+  const std::string key = stem + ".key";
   const std::string authority = dir + "/ca.pem";
   Certs certs;
   ASSIGN_OR_RETURN(certs.authority, ReadFile(authority));
   ASSIGN_OR_RETURN(certs.chain, ReadFile(pem));
-  ASSIGN_OR_RETURN(certs.key, ReadFile(stem + ".key"));
+  ASSIGN_OR_RETURN(certs.key, ReadFile(key));
+  if (IsEverybodys(key)) certs.exposed_key = key;
   RETURN_IF_ERROR(ReadCertificate(certs.authority, authority).status());
   ASSIGN_OR_RETURN(certs.certificate, ReadCertificate(certs.chain, pem));
-  RETURN_IF_ERROR(
-      AboutFile(stem + ".key", CheckKeyPair(certs.chain, certs.key)));
+  RETURN_IF_ERROR(AboutFile(key, CheckKeyPair(certs.chain, certs.key)));
   for (const TlsSide side : {TlsSide::kServer, TlsSide::kClient}) {
     // Only ps tasks are dialled; others may hold a client's certificate alone.
     if (side == TlsSide::kServer && job != "ps") continue;

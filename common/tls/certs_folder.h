@@ -17,6 +17,8 @@ struct Certs {
   // The certificate, then what leads from it to the authority.
   std::string chain;
   std::string key;
+  // The key's file, if everybody may read or replace it; else "".
+  std::string exposed_key;
   Certificate certificate;
   Identity identity;
 };

@@ -31,6 +31,15 @@ std::string EndOf(const Certs& certs) {
                                  absl::UTCTimeZone()));
 }
 
+// A Secret of Kubernetes is everybody's by default, so that it is no error.
+void WarnOfExposedKey(const Certs& certs, const Reporter& reporter) {
+  if (certs.exposed_key.empty()) return;
+  reporter.Warning(absl::StrCat(
+      "TLS: everybody on this machine may read ", certs.exposed_key,
+      ", and pass for this task: chmod 600 it (defaultMode: 0440 in a Secret "
+      "of Kubernetes), and renew it if somebody may have"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TaskKeys>> TaskKeys::Create(Options options) {
@@ -59,6 +68,7 @@ TaskKeys::TaskKeys(Options options, Certs certs,
   options_.reporter.Info(
       absl::StrCat("TLS: ", NameOf(identity_), ", certificate ",
                    NameOf(certs_.certificate), " ", EndOf(certs_)));
+  WarnOfExposedKey(certs_, options_.reporter);
   thread_ = options_.clock->StartThread([this] { Run(); });
 }
 
@@ -142,6 +152,7 @@ void TaskKeys::Take(Certs certs) {
       absl::StrCat("TLS: new certificates: ", NameOf(certs_.certificate),
                    " goes, ", NameOf(certs.certificate), " comes, ",
                    EndOf(certs), "; connections stay"));
+  WarnOfExposedKey(certs, options_.reporter);
   certs_ = std::move(certs);
 }
 

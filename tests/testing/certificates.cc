@@ -1,6 +1,7 @@
 #include "tests/testing/certificates.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -179,7 +180,10 @@ std::string Certificates::Read(const std::string& name) const {
 
 absl::Status Certificates::Write(const std::string& name,
                                  const std::string& text) const {
-  std::ofstream file(absl::StrCat(folder_, "/", name));
+  const std::string path = absl::StrCat(folder_, "/", name);
+  std::ofstream file(path);
+  // As `muster certs` has it.
+  if (absl::EndsWith(name, ".key")) chmod(path.c_str(), 0600);
   file << text;
   file.close();
   return file.good() ? absl::OkStatus() : Failed(name.c_str());

@@ -1,5 +1,7 @@
 #include "common/tls/task_keys.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -31,6 +33,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Returns when there is a line with all of `texts`.
 void AwaitLine(const ReportedLines& said,
@@ -210,6 +213,21 @@ TEST_F(TaskKeysTest, AHalfWrittenPairIsSaidAndNotTaken) {
   ASSERT_THAT(own_->Write("ps-0.key", new_key), IsOk());
   AwaitLine(server_said_, {"I TLS: new certificates: CN=ps-0"});
   EXPECT_EQ(CallAsWorker(*own_), "");
+}
+
+TEST_F(TaskKeysTest, AKeyThatEverybodyMayReadIsSaid) {
+  const std::string key = absl::StrCat(own_->folder(), "/worker-1.key");
+  ReportedLines said;
+  const auto line = HasSubstr("W TLS: everybody on this machine may read ");
+  for (const mode_t mode : {0600, 0440, 0640}) {
+    ASSERT_EQ(chmod(key.c_str(), mode), 0);
+    KeysOf("worker", 1, *own_, &said);
+    EXPECT_THAT(said.lines(), Not(Contains(line))) << mode;
+  }
+  ASSERT_EQ(chmod(key.c_str(), 0644), 0);
+  const auto worker = KeysOf("worker", 1, *own_, &said);
+  EXPECT_THAT(said.lines(), Contains(AllOf(line, HasSubstr(key))));
+  EXPECT_EQ(Call(Open(worker->credentials())), "");
 }
 
 TEST_F(TaskKeysTest, AFolderThatPeersWouldRefuseIsAnError) {
