@@ -27,8 +27,10 @@ bool IsIp(int family, absl::string_view host) {
   return inet_pton(family, std::string(host).c_str(), address) == 1;
 }
 
-// Underscores are not in RFC 1035, but container networks use them.
+// Underscores are not in RFC 1035, but container networks use them. A final dot
+// says that the name is whole: no search list is tried.
 bool IsDnsName(absl::string_view host) {
+  absl::ConsumeSuffix(&host, ".");
   if (host.empty() || host.size() > kMaxNameLength) return false;
   for (absl::string_view label : absl::StrSplit(host, '.')) {
     if (label.empty() || label.size() > kMaxLabelLength) return false;
@@ -89,7 +91,9 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
 }
 
 bool IsLoopback(const Address& address) {
-  if (absl::EqualsIgnoreCase(address.host, "localhost")) return true;
+  absl::string_view name = address.host;
+  absl::ConsumeSuffix(&name, ".");
+  if (absl::EqualsIgnoreCase(name, "localhost")) return true;
   in6_addr ip6;
   if (inet_pton(AF_INET6, address.host.c_str(), &ip6) == 1) {
     return IN6_IS_ADDR_LOOPBACK(&ip6) ||

@@ -10,7 +10,7 @@ from trainings.failure import Failure, nearest
 JOBS = ("ps", "chief", "worker", "evaluator")
 # Other names of a job.
 CHIEF_NAMES = ("master", "coordinator")
-HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$")
+HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?\.?$")
 TOKEN = re.compile(r'\s+|#[^\n]*|("(?:[^"\\\n])*"|[A-Za-z_]+|\d+|[{}:])')
 
 
@@ -46,7 +46,7 @@ def is_ip(host):
 
 def is_loopback(host):
     """As common/cluster/address.h has it: no name is looked up."""
-    return host.lower() == "localhost" or (
+    return host.lower() in ("localhost", "localhost.") or (
         is_ip(host) and ipaddress.ip_address(host).is_loopback)
 
 

@@ -106,7 +106,7 @@ def make_authority(stem, cluster, days):
 def make_leaf(stem, name, uri, addresses, days, authority):
     """`addresses`: host names and IP addresses."""
     _sign(stem, name, ["URI:" + uri] + [
-        ("IP:" if cluster_file.is_ip(one) else "DNS:") + one
+        ("IP:" if cluster_file.is_ip(one) else "DNS:") + one.rstrip(".")
         for one in addresses], days, authority)
 
 
@@ -149,6 +149,8 @@ def is_pair(certificate, key):
 
 
 def covers(path, host):
-    """Whether the certificate is of this host name or IP address."""
+    """Whether the certificate is of this host name or IP address. Names in
+    certificates have no final dot."""
     flag = "-checkip" if cluster_file.is_ip(host) else "-checkhost"
-    return "does match" in run("x509", "-in", path, "-noout", flag, host)
+    return "does match" in run("x509", "-in", path, "-noout", flag,
+                               host.rstrip("."))

@@ -93,7 +93,7 @@ class CertsTest(harness.TestCase):
     def test_each_task_has_its_role_and_all_its_addresses(self):
         self.succeed("init", "--name=c1")
         self.succeed("issue", "--cluster=" + self.cluster, "--days=30",
-                     "--host=ps:0=h9", "--host=ps:0=10.0.0.9")
+                     "--host=ps:0=h9.", "--host=ps:0=10.0.0.9")
         ps = openssl.read(self.in_folder("ps-0.pem"))
         self.assertEqual(ps.uris, ["spiffe://c1/job/ps/task/0"])
         self.assertEqual(ps.addresses, ["127.0.0.1", "h9", "10.0.0.9"])
@@ -107,6 +107,15 @@ class CertsTest(harness.TestCase):
         self.assertIn("7 certificates, 0 complaints", self.succeed(
             "verify", "--cluster=" + self.cluster))
         self.assertIn("spiffe://c1/role/admin", self.succeed("list"))
+
+    def test_a_name_with_a_final_dot_is_in_certificates_without_it(self):
+        cluster = self.write("dots.json", '{"ps": ["a.example.:1"], '
+                             '"worker": ["b.:1"]}')
+        self.succeed("init", "--name=c1")
+        self.succeed("issue", "--cluster=" + cluster)
+        self.assertEqual(openssl.read(self.in_folder("ps-0.pem")).addresses,
+                         ["a.example"])
+        self.succeed("verify", "--cluster=" + cluster)
 
     def test_keys_are_their_owners_alone(self):
         self.init_and_issue()

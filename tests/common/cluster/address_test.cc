@@ -25,6 +25,7 @@ TEST(AddressTest, ParsesNamesAndAddresses) {
       {"ps-0.ps.default.svc.cluster.local:1",
        "ps-0.ps.default.svc.cluster.local", 1},
       {"my_host:65535", "my_host", 65535},
+      {"ps0.example.com.:2222", "ps0.example.com.", 2222},
       {"10.0.0.1:80", "10.0.0.1", 80},
       {"[::1]:2222", "::1", 2222},
       {"[2001:db8::14]:2222", "2001:db8::14", 2222},
@@ -62,6 +63,9 @@ TEST(AddressTest, RefusesWhatIsNoAddressAndSaysWhy) {
       {"1.2.3:22", "neither"},
       {"a b:22", "neither"},
       {"a..b:22", "neither"},
+      {"a..:22", "neither"},
+      {".:22", "neither"},
+      {"10.0.0.1.:22", "neither"},
       {"-a:22", "neither"},
       {"http//x:22", "neither"},
       {"http://x:22", "is a URL; leave 'http://' out; wanted host:port"},
@@ -84,8 +88,8 @@ TEST(AddressTest, EscapesTheTextInErrors) {
 }
 
 TEST(AddressTest, KnowsLoopbackWithoutDns) {
-  for (const char* text : {"localhost:1", "LocalHost:1", "127.0.0.1:1",
-                           "127.9.9.9:1", "[::1]:1"}) {
+  for (const char* text : {"localhost:1", "LocalHost:1", "localhost.:1",
+                           "127.0.0.1:1", "127.9.9.9:1", "[::1]:1"}) {
     EXPECT_TRUE(IsLoopback(*ParseAddress(text))) << text;
   }
   for (const char* text :
