@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<spdlog::logger>> MakeLogger(
                          " ");
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<EscapedMessage>('*').set_pattern(
-      absl::StrCat("%Y-%m-%d %H:%M:%S.%e %^%L%$ ", task, "%*"));
+      absl::StrCat("%Y-%m-%d %H:%M:%S.%e%z %^%L%$ ", task, "%*"));
   auto logger = std::make_shared<spdlog::logger>("muster", std::move(sink));
   logger->set_formatter(std::move(formatter));
   logger->set_level(level);

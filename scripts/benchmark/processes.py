@@ -88,8 +88,7 @@ def last_json_line(text, command):
 
 def log_time_s(stamp):
     """Seconds, from the beginning of a line of a task's log."""
-    return datetime.datetime.strptime(
-        stamp, "%Y-%m-%d %H:%M:%S.%f").timestamp()
+    return datetime.datetime.fromisoformat(stamp).timestamp()
 
 
 def python_with(requirements, limit_s=None):

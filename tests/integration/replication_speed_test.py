@@ -29,8 +29,7 @@ STEP_S = 20.0
 
 
 def stamp_s(text):
-    return datetime.datetime.strptime(
-        text, "%Y-%m-%d %H:%M:%S.%f").timestamp()
+    return datetime.datetime.fromisoformat(text).timestamp()
 
 
 class ReplicationSpeedTest(recovery.TestCase):

@@ -19,8 +19,7 @@ class NoSteps(Exception):
 
 
 def time_s(stamp):
-    return datetime.datetime.strptime(
-        stamp, "%Y-%m-%d %H:%M:%S.%f").timestamp()
+    return datetime.datetime.fromisoformat(stamp).timestamp()
 
 
 class ChiefLog:

@@ -30,12 +30,13 @@ class LoggingTest : public testing::Test {
   std::ostringstream text_;
 };
 
-TEST_F(LoggingTest, PutsTimeLevelAndTaskInEveryLine) {
+TEST_F(LoggingTest, PutsTimeWithItsZoneLevelAndTaskInEveryLine) {
   LogOptions options;
   options.task_name = "/job:worker/task:1";
   Make(options)->info("step={} loss={:.3f}", 1200, 0.213);
   EXPECT_THAT(text_.str(),
-              MatchesRegex("[0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+\\.[0-9]+ "
+              MatchesRegex("[0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+\\.[0-9]+"
+                           "[-+][0-9][0-9]:[0-9][0-9] "
                            "I /job:worker/task:1 step=1200 loss=0\\.213\n"));
 }
 
