@@ -1,7 +1,10 @@
 #include "common/process/exhaustion.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -14,6 +17,10 @@ namespace muster {
 namespace {
 
 const char* program_name = "";
+constexpr char kMoreMemory[] =
+    "take a smaller model or batch, or raise the limit (ulimit -v)";
+// A thread's stack.
+constexpr size_t kProbeBytes = 8 << 20;
 
 [[noreturn]] void End(const char* what, const char* why, const char* advice) {
   std::fprintf(stderr, "%s: no more %s: %s; %s\n", program_name, what, why,
@@ -30,8 +37,7 @@ const char* program_name = "";
   try {
     std::rethrow_exception(thrown);
   } catch (const std::bad_alloc& error) {
-    End("memory", error.what(),
-        "take a smaller model or batch, or raise the limit (ulimit -v)");
+    End("memory", error.what(), kMoreMemory);
   } catch (const std::system_error& error) {
     End("threads", error.what(),
         "ask for fewer, or raise the limit (ulimit -u, ulimit -v)");
@@ -40,11 +46,30 @@ const char* program_name = "";
   }
 }
 
+// gRPC and other libraries in C abort where they get no memory, or no file
+// descriptor. If there is none, that was why; else the abort goes on.
+void OnAbort(int /*signal*/) {
+  void* const probe = mmap(nullptr, kProbeBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) {
+    End("memory", "a library aborted, and there is no room for a thread",
+        kMoreMemory);
+  }
+  munmap(probe, kProbeBytes);
+  const int descriptor = dup(STDERR_FILENO);
+  if (descriptor < 0 && errno == EMFILE) {
+    End("file descriptors", "a library aborted, and none is left",
+        "raise the limit (ulimit -Hn)");
+  }
+  close(descriptor);
+}
+
 }  // namespace
 
 void ExplainExhaustion(const char* program) {
   program_name = program;
   std::set_terminate(&OnTerminate);
+  std::signal(SIGABRT, &OnAbort);
 }
 
 }  // namespace muster

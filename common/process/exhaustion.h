@@ -5,7 +5,8 @@ namespace muster {
 
 // From here on a thread that cannot have memory, or start another, says so and
 // ends the process with kExitBadConfig, where an exception that nobody catches
-// would abort it. For the beginning of main; `program` is kept.
+// would abort it, and where a library in C aborts it. For the beginning of
+// main; `program` is kept.
 void ExplainExhaustion(const char* program);
 
 }  // namespace muster

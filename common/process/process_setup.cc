@@ -1,5 +1,7 @@
 #include "common/process/process_setup.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -8,11 +10,34 @@
 
 namespace muster {
 
+namespace {
+
+constexpr size_t kStackBytes = 2 << 20;
+
+// Where address space is limited (ulimit -v), threads take little of it: each
+// would reserve 8 MiB for its stack and up to 128 MiB for a heap of its own,
+// and gRPC aborts, or waits for ever, where there is no room for one.
+void ReserveLess() {
+  rlimit space = {};
+  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY) {
+    return;
+  }
+  mallopt(M_ARENA_MAX, 1);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+}  // namespace
+
 void SetUpProcess() {
   KeepFreedMemory();
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   StopSignals::EndByNotices();
+  ReserveLess();
   rlimit descriptors = {};
   if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
   descriptors.rlim_cur = descriptors.rlim_max;

@@ -10,7 +10,8 @@ namespace muster {
 // without a word. SIGHUP, SIGUSR1 and the like end it as SIGTERM does
 // (stop_signals.h). The process may have as many file descriptors as it may ask
 // for: the usual limit of 1,024 is there for programs that select(2). Freed
-// memory is kept (freed_memory.h).
+// memory is kept (freed_memory.h). Where address space is limited, threads
+// reserve less of it.
 void SetUpProcess();
 
 }  // namespace muster

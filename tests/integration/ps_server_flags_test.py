@@ -53,9 +53,9 @@ class PsServerFlagsTest(harness.TestCase):
             self.assert_refused(flag, says=flag.split("="))
 
     def test_too_little_room_for_threads_is_said(self):
-        # 8 MiB of address space for each thread.
+        # 2 MiB of address space for each thread.
         code, output = self.run_to_end("ps_server", [
-            "sh", "-c", 'ulimit -v 1500000; exec "$0" "$@"',
+            "sh", "-c", 'ulimit -v 400000; exec "$0" "$@"',
             harness.ps_server(), "--ps_hosts=localhost:7",
             "--worker_hosts=localhost:8", "--apply_threads=250"])
         self.assertEqual(code, 2, output)

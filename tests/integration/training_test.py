@@ -158,6 +158,18 @@ class TrainingTest(harness.TestCase):
         self.assertEqual(code, 2, output)
         self.assertIn(self.path("train"), output)
 
+    def test_a_ps_with_little_address_space_serves(self):
+        # With 8 MiB for each thread's stack and 128 MiB for its heap gRPC
+        # aborted, or hung, at up to 500 MB.
+        cluster = self.write_cluster(ps=1, workers=1)
+        ps = self.start("ps 0", [
+            "sh", "-c", 'ulimit -v 250000; exec "$0" "$@"',
+            harness.ps_server(), "--cluster=" + cluster, "--task_index=0"])
+        worker = self.start_worker(
+            cluster, 0, *self.training_flags(TRAINING, "train"))
+        self.assertEqual(worker.wait(), 0, worker.output)
+        self.assertEqual(ps.wait(), 0, ps.output)
+
     # ---- Saving
 
     def test_training_goes_on_when_a_save_fails(self):

@@ -1,6 +1,9 @@
 #include "common/process/exhaustion.h"
 
+#include <sys/resource.h>
+
 #include <csignal>
+#include <cstdlib>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -10,6 +13,12 @@
 
 namespace muster {
 namespace {
+
+void Limit(int resource, rlim_t most) {
+  rlimit limit;
+  limit.rlim_cur = limit.rlim_max = most;
+  setrlimit(resource, &limit);
+}
 
 TEST(ExhaustionTest, SaysThatThereIsNoMemory) {
   EXPECT_EXIT(
@@ -30,6 +39,37 @@ TEST(ExhaustionTest, SaysThatThereAreNoThreads) {
         }).join();
       },
       testing::ExitedWithCode(kExitBadConfig), "ps_server: no more threads: ");
+}
+
+TEST(ExhaustionTest, AnAbortWithoutRoomIsSaidToBeThat) {
+  EXPECT_EXIT(
+      {
+        ExplainExhaustion("ps_server");
+        Limit(RLIMIT_AS, 1 << 20);
+        std::abort();
+      },
+      testing::ExitedWithCode(kExitBadConfig),
+      "ps_server: no more memory: .*ulimit -v");
+}
+
+TEST(ExhaustionTest, AnAbortWithoutDescriptorsIsSaidToBeThat) {
+  EXPECT_EXIT(
+      {
+        ExplainExhaustion("ps_server");
+        Limit(RLIMIT_NOFILE, 3);
+        std::abort();
+      },
+      testing::ExitedWithCode(kExitBadConfig),
+      "ps_server: no more file descriptors: .*ulimit -Hn");
+}
+
+TEST(ExhaustionTest, AnAbortWithRoomStaysOne) {
+  EXPECT_EXIT(
+      {
+        ExplainExhaustion("ps_server");
+        std::abort();
+      },
+      testing::KilledBySignal(SIGABRT), "");
 }
 
 TEST(ExhaustionTest, AnyOtherExceptionStillAborts) {

@@ -1,6 +1,7 @@
 #include "common/process/process_setup.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -38,6 +39,32 @@ namespace {
   SetUpProcess();
   getrlimit(RLIMIT_NOFILE, &limit);
   _exit(limit.rlim_cur == limit.rlim_max && limit.rlim_cur > 64 ? 0 : 2);
+}
+
+// The stack that a thread gets by default.
+size_t StackBytes() {
+  pthread_attr_t attributes;
+  size_t bytes = 0;
+  if (pthread_getattr_default_np(&attributes) != 0) _exit(1);
+  pthread_attr_getstacksize(&attributes, &bytes);
+  pthread_attr_destroy(&attributes);
+  return bytes;
+}
+
+[[noreturn]] void SetUpWithin(rlim_t address_space, size_t wanted_stack) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = address_space;
+  setrlimit(RLIMIT_AS, &limit);
+  SetUpProcess();
+  _exit(StackBytes() == wanted_stack ? 0 : 2);
+}
+
+TEST(ProcessSetupDeathTest, ThreadsReserveLessWhereAddressSpaceIsLimited) {
+  EXPECT_EXIT(SetUpWithin(RLIM_INFINITY, StackBytes()),
+              testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(SetUpWithin(rlim_t{1} << 46, 2 << 20), testing::ExitedWithCode(0),
+              "");
 }
 
 TEST(ProcessSetupDeathTest, APipeThatNobodyReadsIsAnError) {
