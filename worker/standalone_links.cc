@@ -1,7 +1,9 @@
 #include "worker/standalone_links.h"
 
 #include <memory>
+#include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "common/process/memory_limit.h"
 #include "common/rpc/incarnation.h"
 #include "ps_server/service/coordination_server.h"
@@ -24,6 +26,14 @@ WorkerLinks MakeStandaloneLinks(const Clock* clock, int threads,
   links.shards.push_back(std::make_unique<ShardServer>(shard));
   links.coordination = std::make_unique<CoordinationServer>(coordination);
   return links;
+}
+
+Reporter NamingThisProcess(Reporter reporter) {
+  return Reporter([reporter = std::move(reporter)](Reporter::Level level,
+                                                   absl::string_view line) {
+    reporter.Report(
+        level, absl::StrReplaceAll(line, {{"/job:ps/task:0", "this process"}}));
+  });
 }
 
 }  // namespace muster

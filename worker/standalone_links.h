@@ -3,6 +3,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/reporter.h"
 #include "worker/client/link/shard_link.h"
 
 namespace muster {
@@ -11,6 +12,10 @@ namespace muster {
 // `threads`. `clock` outlives the links.
 WorkerLinks MakeStandaloneLinks(const Clock* clock, int threads,
                                 absl::Duration worker_timeout);
+
+// For lines of such a training: nobody has started a /job:ps/task:0, which is
+// "this process" there.
+Reporter NamingThisProcess(Reporter reporter);
 
 }  // namespace muster
 

@@ -119,6 +119,7 @@ absl::StatusOr<int> RunWorkerProcess(WorkerOptions options,
                             options.reporter);
   const ClusterSpec& cluster = options.cluster;
   if (cluster.empty()) {
+    options.reporter = NamingThisProcess(std::move(options.reporter));
     WorkerLinks links = MakeStandaloneLinks(
         options.clock, options.compute_threads, ps.worker_timeout);
     return Train(std::move(options), std::move(links), &target, &IgnoreSignal);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -82,9 +83,12 @@ absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenFile(
       absl::StrCat(folder, "/", manifest.files(file).name());
   ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsReader> reader,
                    SafetensorsReader::Open(file_system, path));
-  RETURN_IF_ERROR(Annotate(
-      CheckFile(manifest, manifest.files(file), first_tensor, wanted, *reader),
-      absl::StrCat("read '", path, "'")));
+  const absl::Status fits =
+      CheckFile(manifest, manifest.files(file), first_tensor, wanted, *reader);
+  const std::string context = absl::StrCat("read '", path, "'");
+  // A read that failed has said so.
+  if (absl::StartsWith(fits.message(), context)) return fits;
+  RETURN_IF_ERROR(Annotate(fits, context));
   return reader;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/safetensors_writer.h"
@@ -63,10 +64,16 @@ absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
   ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file,
                    file_system->OpenFile(path));
   const std::string context = absl::StrCat("read '", path, "'");
+  // A read that failed has said so.
+  const auto about = [&context](const absl::Status& status) {
+    return absl::StartsWith(status.message(), context)
+               ? status
+               : Annotate(status, context);
+  };
   const absl::StatusOr<int64_t> length = ReadHeaderLength(*file);
-  if (!length.ok()) return Annotate(length.status(), context);
+  if (!length.ok()) return about(length.status());
   absl::StatusOr<SafetensorsHeader> header = ReadHeader(*file, *length);
-  if (!header.ok()) return Annotate(header.status(), context);
+  if (!header.ok()) return about(header.status());
   return std::unique_ptr<SafetensorsReader>(new SafetensorsReader(
       std::move(file), path, kSafetensorsPrefixBytes + *length,
       *std::move(header)));

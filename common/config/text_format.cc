@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/escape.h"
@@ -54,6 +55,13 @@ class FirstError : public google::protobuf::io::ErrorCollector {
         return UnknownNameMessage(absl::StrCat(type->name(), " field"),
                                   EscapeForLog(parts[3]), FieldNames(*type));
       }
+    }
+    // It has only nothing to show for the end of the text.
+    for (const absl::string_view nothing : {"got: ", "found \"\"."}) {
+      if (!absl::EndsWith(message, nothing)) continue;
+      return absl::StrCat(
+          EscapeForLog(message.substr(0, message.size() - nothing.size())),
+          "found the end of the text; is a '}' missing?");
     }
     return EscapeForLog(message);
   }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "common/base/escape.h"
 #include "common/base/nearest_name.h"
@@ -186,8 +187,23 @@ absl::Status SetOneof(const std::string& name, Message* message) {
   return absl::OkStatus();
 }
 
-// A message that is chosen by a name: sets that name.
+// All of a message, as its text in braces.
+absl::Status SetMessage(absl::string_view text, Message* message) {
+  if (!absl::ConsumePrefix(&text, "{") || !absl::ConsumeSuffix(&text, "}")) {
+    return BadValue("text in braces", text);
+  }
+  const std::unique_ptr<Message> read(message->New());
+  RETURN_IF_ERROR(ParseTextProto(text, "the value", read.get()));
+  message->CopyFrom(*read);
+  return absl::OkStatus();
+}
+
+// A message that is chosen by a name: sets that name. Or its text in braces.
 absl::Status SetChoice(const std::string& value, Message* message) {
+  const absl::string_view text = absl::StripAsciiWhitespace(value);
+  const std::vector<std::string> fields = FieldNames(*message->GetDescriptor());
+  if (absl::StartsWith(text, "{")) return SetMessage(text, message);
+  if (fields.empty()) return BadValue("{}", value);
   if (auto* optimizer = dynamic_cast<OptimizerSpec*>(message)) {
     if (optimizer->name() != value) optimizer->clear_attr();
     optimizer->set_name(value);
@@ -201,9 +217,10 @@ absl::Status SetChoice(const std::string& value, Message* message) {
              dynamic_cast<PartitionSpec*>(message) != nullptr) {
     return SetOneof(value, message);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        message->GetDescriptor()->name(), " needs a field: ",
-        absl::StrJoin(FieldNames(*message->GetDescriptor()), ", ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat(message->GetDescriptor()->name(),
+                     " needs a field, or its text in braces: ",
+                     absl::StrJoin(fields, ", ")));
   }
   return absl::OkStatus();
 }

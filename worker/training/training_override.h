@@ -15,6 +15,8 @@ namespace muster {
 //   - a part that is chosen by name: optimizer=sgd, placement=greedy,
 //     input=synthetic, optimizer.schedule=cosine, replication=async.
 //     Another optimizer starts with its own default attributes;
+//   - a message as a whole, its text in braces: placement={strategy: "greedy"},
+//     placement.partition.auto={};
 //   - an optimizer's attribute, checked by the optimizer's own table:
 //     optimizer.adam.learning_rate=3e-4, or optimizer.learning_rate=3e-4;
 //   - a layer's attribute, type or freeze: model.conv1.filters=16,

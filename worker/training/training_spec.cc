@@ -58,7 +58,8 @@ std::vector<const FieldDescriptor*> NamedStops(
   for (int i = 0; i < type->field_count(); ++i) {
     const std::string path = absl::StrCat("stop.", type->field(i)->name(), "=");
     const auto names = [&path](const std::string& assignment) {
-      return absl::StartsWith(assignment, path);
+      return absl::StartsWith(assignment, path) ||
+             absl::StartsWith(assignment, "stop={");
     };
     if (absl::c_any_of(overrides, names)) named.push_back(type->field(i));
   }

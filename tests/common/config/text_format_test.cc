@@ -37,7 +37,13 @@ TEST(TextFormatTest, NamesThePlaceAndTheNearestField) {
        "'optimizer'?"},
       {"seed: 1.5", "m:1:7: "},
       {"seed: 1 seed: 2", "m:1:"},
-      {"stop {", "m:1:"},
+      {"stop {",
+       "m:1:7: Expected identifier, found the end of the text; is a '}' "
+       "missing?"},
+      {"input { dir: ", "found the end of the text; is a '}' missing?"},
+      {"model { input_shape: [1, ",
+       "found the end of the text; is a '}' missing?"},
+      {"stop { steps: 3 } }", "m:1:19: "},
       {"seed: \"\x1b\"", "m:1:7: "},
   };
   for (const Case& c : kCases) {

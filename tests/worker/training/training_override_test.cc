@@ -101,6 +101,20 @@ TEST(TrainingOverrideTest, SetsAListOfMessagesAsAWhole) {
   EXPECT_EQ(spec.placement().pin(1).pattern(), "c=");
 }
 
+TEST(TrainingOverrideTest, ReplacesAMessageByItsTextInBraces) {
+  const PlacementSpec placement =
+      After("placement= {strategy: 'greedy' seed: 3} ").placement();
+  EXPECT_EQ(placement.strategy(), "greedy");
+  EXPECT_EQ(placement.seed(), 3);
+  EXPECT_TRUE(After("replication={sync {replicas_to_aggregate: 2}}")
+                  .replication()
+                  .has_sync());
+  EXPECT_TRUE(
+      After("placement.partition.auto={}").placement().partition().has_auto_());
+  EXPECT_EQ(After("stop={}").stop().ByteSizeLong(), 0);
+  EXPECT_EQ(After("optimizer={name: 'sgd'}").optimizer().attr_size(), 0);
+}
+
 TEST(TrainingOverrideTest, ChoosesPartsByName) {
   EXPECT_EQ(After("placement=greedy").placement().strategy(), "greedy");
   EXPECT_EQ(After("input=synthetic").input().type(), "synthetic");
@@ -192,7 +206,11 @@ TEST(TrainingOverrideTest, NamesTheMistakeAndTheNearestName) {
       {"model.layer=conv", "must be text in braces"},
       {"placement.pin={patern: 'a'}", "did you mean 'pattern'?"},
       {"placement.partition=fixd", "did you mean 'fixed'?"},
-      {"stop=3", "StopSpec needs a field: steps, epochs"},
+      {"stop=3",
+       "StopSpec needs a field, or its text in braces: steps, epochs"},
+      {"stop={steps: 3", "the value must be text in braces"},
+      {"stop={stps: 3}", "did you mean 'steps'?"},
+      {"placement.partition.auto=yes", "the value must be {}, found 'yes'"},
       {"replication=asynch", "did you mean 'async'?"},
       {"optimizer.sgd.learning_rate=1", "the optimizer is 'adam', not 'sgd'"},
       {"optimizer.adam.learning_rat=1", "did you mean 'learning_rate'?"},

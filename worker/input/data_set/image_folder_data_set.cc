@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -51,8 +52,12 @@ class ImageFolderDataSet : public DataSet {
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
     const ImageFile& file = files_[index];
     if (into.label != nullptr) *into.label = file.class_index;
-    return Annotate(ReadImage(file.path, into.values),
-                    absl::StrCat("reading '", file.path, "'"));
+    const absl::Status status = ReadImage(file.path, into.values);
+    const std::string context = absl::StrCat("reading '", file.path, "'");
+    // A file that cannot be opened has said so.
+    return absl::StartsWith(status.message(), context)
+               ? status
+               : Annotate(status, context);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -433,6 +434,20 @@ TEST_F(ImageFolderTest, NamesADamagedImageAndAnEmptyFolder) {
   EXPECT_THAT(
       (*data_set)->Read(1, {values.data(), &label}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train/0/b.jpg")));
+}
+
+TEST_F(ImageFolderTest, AnImageThatHasGoneIsNamedOnce) {
+  WritePng("train/0", "a.png", PixelBytes(0), 3, 2);
+  const auto data_set = Open("image_folder");
+  ASSERT_THAT(data_set, IsOk());
+  const std::string path = dir_ + "/train/0/a.png";
+  ASSERT_EQ(std::remove(path.c_str()), 0);
+  std::vector<float> values(kPixels);
+  int32_t label = 0;
+  EXPECT_THAT((*data_set)->Read(0, {values.data(), &label}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       absl::StrCat("reading '", path,
+                                    "': No such file or directory")));
 }
 
 // As TensorFlow writes images.
