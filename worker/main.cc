@@ -535,6 +535,8 @@ int RunSavedModel(const ResolvedCluster& cluster, const TrainingSpec& training,
   const absl::StatusOr<int> ended = UseSavedModel(*std::move(options));
   if (ended.ok()) return *ended;
   const int exit_code = Fail(ended.status());
+  // As a training whose loss is not finite.
+  if (absl::IsOutOfRange(ended.status())) return kExitFailed;
   return absl::IsFailedPrecondition(ended.status()) ? int{kExitBadCheckpoint}
                                                     : exit_code;
 }

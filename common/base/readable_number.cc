@@ -18,7 +18,7 @@ std::string ReadableNumber(double value, int digits) {
   if (size >= std::pow(10, digits - 1) && size < kLargest) {
     return absl::StrFormat("%.0f", value);
   }
-  return absl::StrFormat("%.*g", digits, value);
+  return absl::StrFormat("%.*g", digits, WithoutNanSign(value));
 }
 
 }  // namespace muster

@@ -47,7 +47,9 @@ class SweepDriver(Driver):
             return
         record.add_evaluation(*evaluation)
         record.save()
-        if self.options.metric.startswith("test_"):
+        # One that is NaN is there, and no number.
+        if self.options.metric.startswith("test_") and (
+                " %s=" % self.options.metric not in line):
             self.check_metric(evaluation[1])
         sign = -1 if self.options.maximize else 1
         if task not in self.asked and pruner.is_hopeless(

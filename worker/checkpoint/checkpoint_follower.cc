@@ -30,7 +30,7 @@ int CheckpointFollower::Run() {
     const absl::Status status = EvaluateWaiting();
     if (!status.ok() && !absl::IsCancelled(status)) {
       options_.reporter.Error(status.message());
-      return kExitBadCheckpoint;
+      return absl::IsOutOfRange(status) ? kExitFailed : kExitBadCheckpoint;
     }
     if (job.has_value() && status.ok()) {
       options_.reporter.Info(absl::StrCat("ending: ", job->text, "; evaluated ",
@@ -78,6 +78,7 @@ absl::StatusOr<EvaluationResult> CheckpointFollower::Evaluate(
                    CheckpointReader::Open(options_.file_system, path));
   ASSIGN_OR_RETURN(const EvaluationResult result, options_.evaluate(*reader));
   options_.report(*reader, result);
+  if (!options_.allow_non_finite) RETURN_IF_ERROR(CheckHasAnswers(result));
   return result;
 }
 
@@ -91,7 +92,8 @@ absl::Status CheckpointFollower::EvaluateOne(
     ++evaluated_;
     return absl::OkStatus();
   }
-  if (absl::IsFailedPrecondition(result.status())) {
+  if (absl::IsFailedPrecondition(result.status()) ||
+      absl::IsOutOfRange(result.status())) {
     return Annotate(result.status(), absl::StrCat("evaluate ", path));
   }
   const bool gone =

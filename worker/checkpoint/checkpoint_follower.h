@@ -35,6 +35,8 @@ class CheckpointFollower {
     // Gets each result.
     std::function<void(const CheckpointReader&, const EvaluationResult&)>
         report;
+    // A checkpoint in which no row has finite outputs does not end it.
+    bool allow_non_finite = false;
     Reporter reporter;
     // All outlive this. `job` is stopped when the job is done (0: what is there
     // is still evaluated) or lost; `interrupted` by a signal, which waits for
@@ -47,7 +49,8 @@ class CheckpointFollower {
   explicit CheckpointFollower(Options options);
 
   // Returns the exit code: that of the latch, or kExitBadCheckpoint for a
-  // train_dir of another model or of a newer version.
+  // train_dir of another model or of a newer version, or kExitFailed for a
+  // model whose outputs are not finite for any row.
   int Run();
 
  private:

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/shape.h"
 #include "proto/training.pb.h"
@@ -91,13 +92,17 @@ absl::StatusOr<DataStatistics> Measure(const DataSet& data_set,
   return statistics;
 }
 
+std::string Text(double value) {
+  return absl::StrFormat("%.6g", WithoutNanSign(value));
+}
+
 // As the stage normalize takes them.
 std::string AsAttributes(const std::vector<ChannelStatistics>& channels) {
   std::vector<std::string> means;
   std::vector<std::string> deviations;
   for (const ChannelStatistics& channel : channels) {
-    means.push_back(absl::StrFormat("%.6g", channel.mean()));
-    deviations.push_back(absl::StrFormat("%.6g", channel.standard_deviation()));
+    means.push_back(Text(channel.mean()));
+    deviations.push_back(Text(channel.standard_deviation()));
   }
   return absl::StrCat("map { type: \"normalize\" attr { name: \"mean\" s: \"",
                       absl::StrJoin(means, ", "),
@@ -114,8 +119,8 @@ std::string DescribeLabels(const DataStatistics& statistics) {
   std::string text = absl::StrCat(" with ", statistics.targets.size(),
                                   " targets\nmean and spread of each target:");
   for (const ChannelStatistics& target : statistics.targets) {
-    absl::StrAppendFormat(&text, " %.6g +- %.6g", target.mean(),
-                          target.standard_deviation());
+    absl::StrAppend(&text, " ", Text(target.mean()), " +- ",
+                    Text(target.standard_deviation()));
   }
   return text + "\n";
 }

@@ -40,6 +40,7 @@ VERBS = {
     ],
     "data_stats": [
         ":training_flag",
+        "//common/base:readable_number",
         "//worker/input/data_set:create_data_set",
         "//worker/input/data_set:data_set",
         "//worker/input/file:bad_rows",

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 
@@ -12,15 +13,31 @@ namespace muster {
 std::string DescribeEvaluation(const EvaluationResult& result) {
   std::string text;
   for (const MetricResult::Value& value : result.metrics.values) {
-    absl::StrAppendFormat(&text, "test_%s=%.4f ", value.name, value.value);
+    absl::StrAppendFormat(&text, "test_%s=%.4f ", value.name,
+                          WithoutNanSign(value.value));
   }
-  return absl::StrCat(text, absl::StrFormat("test_loss=%.4f", result.loss));
+  absl::StrAppendFormat(&text, "test_loss=%.4f", WithoutNanSign(result.loss));
+  if (result.non_finite > 0) {
+    absl::StrAppend(&text, " test_non_finite_rows=", result.non_finite);
+  }
+  return text;
+}
+
+absl::Status CheckHasAnswers(const EvaluationResult& result) {
+  if (result.examples == 0 || result.non_finite < result.examples) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(absl::StrCat(
+      "the outputs of all ", result.examples,
+      " rows are NaN or infinite: the model is ruined (or the rows are); a "
+      "smaller learning rate often helps, non_finite.allow goes on with it"));
 }
 
 Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate,
-                       Reporter reporter)
+                       Reporter reporter, RequestStop stop_job)
     : evaluate_(std::move(evaluate)),
       reporter_(std::move(reporter)),
+      stop_job_(std::move(stop_job)),
       period_(every_steps) {}
 
 absl::Status Evaluation::AfterEnter(const EpochRecord& epoch) {
@@ -57,6 +74,8 @@ absl::Status Evaluation::Run(int64_t global_step) {
   reporter_.Info(
       absl::StrCat("step=", global_step, " ", DescribeEvaluation(*result_)));
   for (const Listener& listener : listeners_) listener(global_step, *result_);
+  const absl::Status answers = CheckHasAnswers(*result_);
+  if (!answers.ok() && stop_job_ != nullptr) stop_job_("non_finite", answers);
   return absl::OkStatus();
 }
 

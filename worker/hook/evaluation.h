@@ -23,14 +23,19 @@ struct EvaluationResult {
   // Mean over the examples, with penalties.
   double loss = 0;
   MetricResult metrics;
+  // Of the examples, those with outputs that are NaN or infinite: never right.
+  int64_t non_finite = 0;
 };
 
 // "test_accuracy=0.9146 test_loss=0.2410"
 std::string DescribeEvaluation(const EvaluationResult& result);
 
+// OutOfRange if no row has an answer: the model is ruined.
+absl::Status CheckHasAnswers(const EvaluationResult& result);
+
 // The hook that evaluates on the test set every so many global steps, and at
 // the end of a training that was completed. The training of this worker waits
-// meanwhile.
+// meanwhile. One in which no row has an answer ends the job as NanGuard does.
 class Evaluation : public Hook {
  public:
   // Pulls the parameters and goes through the test set.
@@ -40,8 +45,10 @@ class Evaluation : public Hook {
   using Listener =
       std::function<void(int64_t global_step, const EvaluationResult&)>;
 
-  // `every_steps` 0: only at the end.
-  Evaluation(int64_t every_steps, Evaluate evaluate, Reporter reporter);
+  // `every_steps` 0: only at the end. `stop_job` null: rows without an answer
+  // are allowed.
+  Evaluation(int64_t every_steps, Evaluate evaluate, Reporter reporter,
+             RequestStop stop_job = nullptr);
 
   // Before the first step.
   void AddListener(Listener listener) {
@@ -61,6 +68,7 @@ class Evaluation : public Hook {
 
   const Evaluate evaluate_;
   const Reporter reporter_;
+  const RequestStop stop_job_;
   std::vector<Listener> listeners_;
   StepPeriod period_;
   std::optional<EvaluationResult> result_;

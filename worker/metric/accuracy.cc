@@ -27,6 +27,7 @@ class Accuracy : public Metric {
 
   void Add(const MetricRows& rows) override {
     for (int64_t row = 0; row < rows.rows(); ++row) {
+      if (!rows.HasAnswer(row)) continue;
       const absl::Span<const float> outputs = rows.OutputsOf(row);
       if (has_classes_) {
         const auto largest = std::max_element(outputs.begin(), outputs.end());

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMostClasses = 1000;
 
 // How many rows of each class (a row of the table) were taken for each class (a
-// column).
+// column). One without an answer is in no column.
 class ConfusionMatrix : public Metric {
  public:
   explicit ConfusionMatrix(int64_t classes)
@@ -32,6 +32,7 @@ class ConfusionMatrix : public Metric {
 
   void Add(const MetricRows& rows) override {
     for (int64_t row = 0; row < rows.rows(); ++row) {
+      if (!rows.HasAnswer(row)) continue;
       const absl::Span<const float> outputs = rows.OutputsOf(row);
       const auto largest = std::max_element(outputs.begin(), outputs.end());
       ++counts_[rows.labels[row]][largest - outputs.begin()];

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/finite.h"
 #include "common/base/registry.h"
 #include "common/config/attributes.h"
 #include "worker/layer/layer.h"
@@ -30,6 +31,11 @@ struct MetricRows {
   }
   absl::Span<const float> OutputsOf(int64_t row) const {
     return outputs.subspan(row * num_outputs, num_outputs);
+  }
+  // Whether the model has said anything of the row: no output is NaN or
+  // infinite. A row without an answer is never right.
+  bool HasAnswer(int64_t row) const {
+    return FirstNonFinite(OutputsOf(row)) < 0;
   }
   absl::Span<const float> TargetsOf(int64_t row) const {
     return targets.subspan(row * num_outputs, num_outputs);

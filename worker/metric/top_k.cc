@@ -26,6 +26,7 @@ class TopK : public Metric {
 
   void Add(const MetricRows& rows) override {
     for (int64_t row = 0; row < rows.rows(); ++row) {
+      if (!rows.HasAnswer(row)) continue;
       const absl::Span<const float> outputs = rows.OutputsOf(row);
       const int32_t label = rows.labels[row];
       int64_t larger = 0;

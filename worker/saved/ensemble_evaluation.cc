@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "common/config/json_object.h"
 #include "worker/task/evaluator.h"
@@ -85,12 +86,14 @@ EvaluationResult MeanOf(const std::vector<EnsembleResult::Member>& members) {
   for (size_t i = 1; i < members.size(); ++i) {
     const EvaluationResult& one = members[i].figures;
     mean.loss += one.loss;
+    mean.non_finite += one.non_finite;
     for (size_t v = 0; v < mean.metrics.values.size(); ++v) {
       mean.metrics.values[v].value += one.metrics.values[v].value;
     }
   }
   const auto count = static_cast<double>(members.size());
   mean.loss /= count;
+  mean.non_finite /= static_cast<int64_t>(members.size());
   for (MetricResult::Value& value : mean.metrics.values) value.value /= count;
   return mean;
 }
@@ -98,9 +101,9 @@ EvaluationResult MeanOf(const std::vector<EnsembleResult::Member>& members) {
 std::string TableRow(const std::string& name, const EvaluationResult& figures) {
   std::string row = absl::StrCat("| ", name, " |");
   for (const MetricResult::Value& value : figures.metrics.values) {
-    absl::StrAppendFormat(&row, " %.4f |", value.value);
+    absl::StrAppendFormat(&row, " %.4f |", WithoutNanSign(value.value));
   }
-  return row + absl::StrFormat(" %.4f |\n", figures.loss);
+  return row + absl::StrFormat(" %.4f |\n", WithoutNanSign(figures.loss));
 }
 
 // The evaluations of all members and of the ensemble, under way.

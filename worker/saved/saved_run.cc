@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "worker/input/bad_records.h"
@@ -130,6 +131,8 @@ class Predictor {
   }
 
   int64_t done() const { return done_; }
+  // Rows whose outputs are NaN or infinite: they have no values either.
+  int64_t non_finite() const { return non_finite_; }
 
  private:
   std::string NextName() {
@@ -152,6 +155,11 @@ class Predictor {
     std::copy(outputs.begin(), outputs.end(), row_.begin());
     PredictionFile::Row row;
     row.name = NextName();
+    if (FirstNonFinite(row_) >= 0) {
+      ++non_finite_;
+      row.is_bad = true;
+      return file_->Add(row);
+    }
     row.class_index =
         std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
     if (values_ == PredictionValues::kProbabilities) {
@@ -171,6 +179,7 @@ class Predictor {
   PredictionFile* const file_;
   std::vector<float> row_;
   int64_t done_ = 0;
+  int64_t non_finite_ = 0;
 };
 
 // The members of --ensemble, or the one model that there is.
@@ -188,6 +197,10 @@ Ensemble::Options EnsembleOptions(const SavedRunOptions& options) {
   return ensemble;
 }
 
+bool AllowsNonFinite(const Ensemble& ensemble) {
+  return ensemble.member(0).training.non_finite().allow();
+}
+
 absl::Status EvaluateMembers(const SavedRunOptions& options) {
   Ensemble::Options of_ensemble = EnsembleOptions(options);
   of_ensemble.is_labelled = true;
@@ -200,8 +213,24 @@ absl::Status EvaluateMembers(const SavedRunOptions& options) {
       DescribeEvaluation(result.ensemble), " mean ",
       DescribeEvaluation(result.mean), " examples=", result.mean.examples));
   options.print(EnsembleTable(result));
-  if (options.output.empty()) return absl::OkStatus();
-  return WriteFileAtomically(options.output, EnsembleJson(result));
+  if (!options.output.empty()) {
+    RETURN_IF_ERROR(WriteFileAtomically(options.output, EnsembleJson(result)));
+  }
+  if (AllowsNonFinite(*ensemble)) return absl::OkStatus();
+  for (const EnsembleResult::Member& member : result.members) {
+    RETURN_IF_ERROR(Annotate(CheckHasAnswers(member.figures), member.name));
+  }
+  return CheckHasAnswers(result.ensemble);
+}
+
+// Of the rows that are no bad ones.
+absl::Status CheckPredicted(const Ensemble& ensemble,
+                            const Predictor& predictor) {
+  EvaluationResult counts;
+  counts.examples = predictor.done() - ensemble.rows().bad();
+  counts.non_finite = predictor.non_finite();
+  if (AllowsNonFinite(ensemble)) return absl::OkStatus();
+  return CheckHasAnswers(counts);
 }
 
 }  // namespace
@@ -226,8 +255,12 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
                                            DescribeEvaluation(result),
                                            " examples=", result.examples));
-  if (options.output.empty()) return absl::OkStatus();
-  return WriteFileAtomically(options.output, EvaluationJson(result));
+  if (!options.output.empty()) {
+    RETURN_IF_ERROR(
+        WriteFileAtomically(options.output, EvaluationJson(result)));
+  }
+  if (training.non_finite().allow()) return absl::OkStatus();
+  return CheckHasAnswers(result);
 }
 
 absl::Status PredictSaved(const SavedRunOptions& options) {
@@ -249,10 +282,18 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
   for (bool more = true; more;) {
     ASSIGN_OR_RETURN(more, predictor.PredictBatch());
   }
+  RETURN_IF_ERROR(CheckPredicted(*ensemble, predictor));
   RETURN_IF_ERROR(file->Finish());
   const int64_t bad = ensemble->rows().bad();
-  options.model.reporter.Info(absl::StrCat("wrote ", predictor.done() - bad,
-                                           " predictions to ", options.output));
+  options.model.reporter.Info(
+      absl::StrCat("wrote ", predictor.done() - bad - predictor.non_finite(),
+                   " predictions to ", options.output));
+  if (predictor.non_finite() > 0) {
+    options.model.reporter.Warning(absl::StrCat(
+        "prediction: the outputs of ", predictor.non_finite(), " of ",
+        predictor.done(),
+        " rows are NaN or infinite: they stand there without values"));
+  }
   if (bad > 0) {
     options.model.reporter.Warning(
         absl::StrCat("prediction: ", bad, " of ", predictor.done(),

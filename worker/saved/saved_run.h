@@ -43,13 +43,15 @@ struct SavedRunOptions {
 // Evaluates the test half, and says the figures in one line: an evaluator's of
 // the same checkpoint. With members also prints EnsembleTable, and the file is
 // EnsembleJson. Errors: what is wrong with the configuration, the data or the
-// parameters, by name.
+// parameters, by name; OutOfRange, after all is written, if no row has finite
+// outputs (but with non_finite.allow).
 absl::Status EvaluateSaved(const SavedRunOptions& options);
 
 // Predicts each row of the test half, in order, with memory for one batch; the
 // data need no labels. Members are one model (Ensemble). With
 // input.on_bad_record: SKIP a bad row has its place in the file, without
-// values, and is counted. Errors: as EvaluateSaved; the output's.
+// values, and is counted, and so is one with outputs that are NaN or infinite.
+// Errors: as EvaluateSaved, and then there is no file; the output's.
 absl::Status PredictSaved(const SavedRunOptions& options);
 
 }  // namespace muster

@@ -60,13 +60,18 @@ absl::StatusOr<EvaluationSums> EvaluationSums::Create(
 void EvaluationSums::Add(const Batch& batch, const CompiledModel& model,
                          double loss) {
   examples_ += batch.rows;
-  metrics_.Add(RowsOf(batch, model));
+  const MetricRows rows = RowsOf(batch, model);
+  for (int64_t row = 0; row < rows.rows(); ++row) {
+    non_finite_ += rows.HasAnswer(row) ? 0 : 1;
+  }
+  metrics_.Add(rows);
   loss_sum_ += loss * static_cast<double>(batch.rows);
 }
 
 EvaluationResult EvaluationSums::Finish() const {
   EvaluationResult result;
   result.examples = examples_;
+  result.non_finite = non_finite_;
   result.loss = loss_sum_ / examples_;
   result.metrics = metrics_.Finish();
   return result;

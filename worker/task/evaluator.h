@@ -44,6 +44,7 @@ class EvaluationSums {
 
   MetricSet metrics_;
   int64_t examples_ = 0;
+  int64_t non_finite_ = 0;
   double loss_sum_ = 0;
 };
 

@@ -105,6 +105,7 @@ int EvaluatorTask::Run() {
                          const EvaluationResult& result) {
     Report(reader, result);
   };
+  follow.allow_non_finite = options_.training.non_finite().allow();
   follow.reporter = options_.reporter;
   follow.file_system = file_system_.get();
   follow.job = &job;

@@ -86,6 +86,9 @@ void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
   }
   json->AddNumber("test_loss", result.loss);
   json->AddCount("test_examples", result.examples);
+  if (result.non_finite > 0) {
+    json->AddCount("test_non_finite_rows", result.non_finite);
+  }
   for (const MetricResult::Table& table : result.metrics.tables) {
     json->Add(table.name, TableJson(table.counts));
   }

@@ -72,7 +72,8 @@ std::unique_ptr<Evaluation> MakeEvaluation(const SessionHooks::Options& options,
                                            const SessionHooks::Parts& parts) {
   return std::make_unique<Evaluation>(
       options.training.evaluation().every_steps(), parts.evaluate,
-      parts.reporter);
+      parts.reporter,
+      options.training.non_finite().allow() ? nullptr : parts.stop_job);
 }
 
 }  // namespace

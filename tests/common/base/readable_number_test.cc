@@ -28,5 +28,12 @@ TEST(ReadableNumberTest, TakesPowersOfTenForWhatNobodyReadsInFull) {
   EXPECT_EQ(ReadableNumber(std::numeric_limits<double>::infinity(), 3), "inf");
 }
 
+TEST(ReadableNumberTest, NanHasNoSign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(ReadableNumber(-nan, 3), "nan");
+  EXPECT_EQ(ReadableNumber(nan, 3), "nan");
+  EXPECT_EQ(WithoutNanSign(-2.5), -2.5);
+}
+
 }  // namespace
 }  // namespace muster

@@ -397,6 +397,32 @@ TEST_P(BackendParityTest, SoftmaxCrossEntropy) {
   }
 }
 
+// Where the largest is looked for, NaN is before all; nor is infinity right.
+TEST_P(BackendParityTest, ARowThatIsNotFiniteIsNeverCorrect) {
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    const SoftmaxCrossEntropyDesc classes = {4, 3};
+    PrimitiveRun softmax(backend_.get(),
+                         backend_->Create(classes, Pass::kForward, {}));
+    ASSERT_TRUE(softmax.ok());
+    softmax.Set(Operand::kSrc, {bad, bad, bad, bad, 1, 2, 3, bad, 1, 3, 2, 1})
+        .SetLabels({0, 2, 0, 0});
+    softmax.operands().rows = 4;
+    ASSERT_EQ(softmax.Execute(), absl::OkStatus());
+    EXPECT_EQ(softmax.Get(Operand::kCorrect), Values{1}) << bad;
+
+    const TargetLossDesc sides = {TargetLossKind::kSigmoidCrossEntropy, 3, 2,
+                                  Phase::kInference};
+    PrimitiveRun sigmoid(backend_.get(),
+                         backend_->Create(sides, Pass::kForward, {}));
+    ASSERT_TRUE(sigmoid.ok());
+    sigmoid.Set(Operand::kSrc, {bad, -1, 1, bad, 1, -1})
+        .Set(Operand::kLabels, {bad > 0 ? 1.0 : 0.0, 0, 1, 0, 1, 0});
+    sigmoid.operands().rows = 3;
+    ASSERT_EQ(sigmoid.Execute(), absl::OkStatus());
+    EXPECT_EQ(sigmoid.Get(Operand::kCorrect), Values{1}) << bad;
+  }
+}
+
 TEST_P(BackendParityTest, SoftmaxCrossEntropyRefusesBadLabelsAndRows) {
   const SoftmaxCrossEntropyDesc d = {2, 3};
   // Labels are in the device's memory then; who puts them there looks at them.

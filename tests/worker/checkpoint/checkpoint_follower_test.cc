@@ -158,6 +158,20 @@ TEST_F(CheckpointFollowerTest, ALostJobEndsItWithItsCode) {
   EXPECT_THAT(reported_.errors(), ElementsAre(HasSubstr("/job:ps/task:0")));
 }
 
+TEST_F(CheckpointFollowerTest, ACheckpointOfNothingButNanEndsItAsATraining) {
+  on_evaluate_ = [](int64_t step) {
+    EvaluationResult result;
+    result.examples = 8;
+    result.non_finite = step == 10 ? 7 : 8;
+    return result;
+  };
+  for (const int64_t step : {10, 20, 30}) Save(step);
+  EXPECT_EQ(Run(), kExitFailed);
+  EXPECT_THAT(evaluated_, ElementsAre(10, 20));
+  EXPECT_THAT(reported_.errors(),
+              ElementsAre(HasSubstr("the outputs of all 8 rows are NaN")));
+}
+
 TEST_F(CheckpointFollowerTest, DamagedCheckpointsAreOneLineEach) {
   for (const int64_t step : {10, 20, 30}) Save(step);
   Damage(10, kParametersFile);

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class EvaluationTest : public ::testing::Test {
  protected:
@@ -23,9 +26,14 @@ class EvaluationTest : public ::testing::Test {
         [this]() -> absl::StatusOr<EvaluationResult> {
           ++runs_;
           if (!error_.ok()) return error_;
-          return EvaluationResult{100, 0.3, {{{"accuracy", 0.9}}, {}}};
+          EvaluationResult result{100, 0.3, {{{"accuracy", 0.9}}, {}}};
+          result.non_finite = non_finite_;
+          return result;
         },
-        lines_.reporter());
+        lines_.reporter(),
+        [this](absl::string_view reason, const absl::Status& failure) {
+          stops_.push_back(absl::StrCat(reason, ": ", failure.message()));
+        });
   }
   static StepRecord At(int64_t global_step) {
     StepRecord step;
@@ -34,6 +42,8 @@ class EvaluationTest : public ::testing::Test {
   }
 
   int runs_ = 0;
+  int64_t non_finite_ = 0;
+  std::vector<std::string> stops_;
   absl::Status error_;
   ReportedLines lines_;
 };
@@ -74,6 +84,35 @@ TEST_F(EvaluationTest, FailureAtTheEndLeavesNoOlderResult) {
   end.completed = true;
   EXPECT_THAT(evaluation.AtEnd(end), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_FALSE(evaluation.result().has_value());
+}
+
+TEST(DescribeEvaluationTest, WritesNanWithoutASign) {
+  const double nan = -std::nan("");
+  EXPECT_EQ(DescribeEvaluation({2, nan, {{{"mean_absolute_error", nan}}, {}}}),
+            "test_mean_absolute_error=nan test_loss=nan");
+}
+
+TEST_F(EvaluationTest, RowsThatAreNotFiniteAreCountedAndSaid) {
+  non_finite_ = 99;
+  Evaluation evaluation = Make(1);
+  ASSERT_THAT(evaluation.AfterStep(At(1)), IsOk());
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("I step=1 test_accuracy=0.9000 test_loss=0.3000 "
+                          "test_non_finite_rows=99"));
+  EXPECT_THAT(stops_, IsEmpty());
+}
+
+TEST_F(EvaluationTest, NoRowThatIsFiniteEndsTheJobAsANanStepDoes) {
+  non_finite_ = 100;
+  Evaluation evaluation = Make(1);
+  ASSERT_THAT(evaluation.AfterStep(At(1)), IsOk());
+  EndRecord end;
+  end.completed = true;
+  ASSERT_THAT(evaluation.AtEnd(end), IsOk());
+  EXPECT_THAT(stops_, ElementsAre(HasSubstr("non_finite: the "
+                                            "outputs of all 100 rows are NaN"),
+                                  HasSubstr("non_finite: ")));
+  EXPECT_TRUE(evaluation.result().has_value());
 }
 
 TEST_F(EvaluationTest, FailureDuringTrainingIsSaidAndPassedOver) {

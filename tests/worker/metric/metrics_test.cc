@@ -122,6 +122,36 @@ TEST(MetricsTest, AConfusionMatrixHasTrueClassesAsRows) {
               ElementsAre(ElementsAre(1, 2), ElementsAre(0, 1)));
 }
 
+// In any place of the row, label's or not, and infinities likewise.
+TEST(MetricsTest, ARowWithAnOutputThatIsNotFiniteIsNeverRight) {
+  for (const float bad :
+       {std::nanf(""), -std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    auto metrics = Make(
+        "metric { type: 'accuracy' } metric { type: 'confusion_matrix' } "
+        "metric { type: 'top_k' attr { name: 'k' i: 2 } }",
+        Classes(3));
+    ASSERT_THAT(metrics, IsOk());
+    const MetricResult result = Find(
+        *std::move(metrics),
+        {bad, bad, bad, bad, 1, 2, 3, bad, 1, 2, 1, bad, bad, 0, 0, 3, 2, 1},
+        {0, 2, 0, 0, 0, 0});
+    EXPECT_DOUBLE_EQ(*result.Find("accuracy"), 1.0 / 6) << bad;
+    EXPECT_DOUBLE_EQ(*result.Find("top_2_accuracy"), 1.0 / 6) << bad;
+    EXPECT_THAT(result.tables[0].counts,
+                ElementsAre(ElementsAre(1, 0, 0), ElementsAre(0, 0, 0),
+                            ElementsAre(0, 0, 0)))
+        << bad;
+
+    auto sides = Make("", Probabilities(2));
+    ASSERT_THAT(sides, IsOk());
+    EXPECT_DOUBLE_EQ(*FindTargets(*std::move(sides), {bad, 1, 1, bad, -1, -1},
+                                  {1, 1, 1, 0, 0, 0}, 2)
+                          .Find("accuracy"),
+                     1.0 / 3)
+        << bad;
+  }
+}
+
 TEST(MetricsTest, OneThatDoesNotFitTheModelIsRefusedByName) {
   const auto refused = [](const std::string& text, const MetricModel& model,
                           const std::string& why) {

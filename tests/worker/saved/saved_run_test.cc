@@ -199,6 +199,56 @@ TEST_F(SavedRunTest, ABadRowKeepsItsPlaceAmongThePredictions) {
   EXPECT_THAT(Lines(), Contains(HasSubstr("prediction: 6 of 9 rows are bad")));
 }
 
+// The sum of what a row of numbers near the largest float is multiplied with.
+constexpr char kOverflowing[] = "3e38,-3e38";
+
+TEST_F(SavedRunTest, ARowWithoutAFiniteOutputIsNoPrediction) {
+  const std::string rows =
+      "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  data_.push_back("stop.steps=500");
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  Write("test.csv",
+        absl::StrCat("x,y,label\n", kOverflowing, ",left\n5,0,left\n"));
+  ASSERT_THAT(EvaluateSaved(Saved(kClassifier, "figures.json")), IsOk());
+  const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
+  ASSERT_THAT(figures, IsOk());
+  EXPECT_EQ(figures->Find("test_accuracy")->text, "0.5");
+  EXPECT_EQ(figures->Find("test_loss")->text, "null");
+  EXPECT_EQ(figures->Find("test_non_finite_rows")->text, "1");
+
+  ASSERT_THAT(PredictSaved(Saved(kClassifier, "out.csv")), IsOk());
+  const std::vector<std::string> lines = LinesOf("out.csv");
+  ASSERT_EQ(lines.size(), 3);
+  EXPECT_EQ(lines[1], ",,");
+  EXPECT_THAT(lines[2], HasSubstr("left,"));
+  EXPECT_THAT(Lines(), Contains(HasSubstr("the outputs of 1 of 2 rows are "
+                                          "NaN or infinite")));
+}
+
+TEST_F(SavedRunTest, NothingButNanIsAnErrorAndNoFile) {
+  const std::string rows = "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  data_.push_back("optimizer.learning_rate=1e38");
+  data_.push_back("non_finite.allow=true");
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  SavedRunOptions options = Saved(kClassifier, "out.csv");
+  EXPECT_THAT(PredictSaved(options), IsOk()) << "it is allowed";
+  EXPECT_THAT(LinesOf("out.csv"), Contains(",,").Times(4));
+  std::remove((dir_ + "/out.csv").c_str());
+  options.model.training.mutable_non_finite()->set_allow(false);
+  const auto ruined =
+      StatusIs(absl::StatusCode::kOutOfRange,
+               HasSubstr("the outputs of all 4 rows are NaN or infinite"));
+  EXPECT_THAT(PredictSaved(options), ruined);
+  EXPECT_EQ(ReadAll(dir_ + "/out.csv"), "");
+  EXPECT_THAT(EvaluateSaved(options), ruined);
+  EXPECT_THAT(Lines(), Contains(HasSubstr("test_accuracy=0.0000 test_loss=nan "
+                                          "test_non_finite_rows=4")));
+}
+
 TEST_F(SavedRunTest, OnlyBadRowsAreNoPredictions) {
   Write("train.csv", "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n");
   Write("test.csv", "x,y,label\n5,0,0\n");

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/types/span.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "worker/backend/check_labels.h"
 #include "worker/backend/cpu/cpu_primitive.h"
@@ -35,7 +37,10 @@ class SoftmaxCrossEntropy : public Primitive {
     for (int64_t n = 0; n < rows; ++n) {
       const float* row = src + n * classes;
       const float* largest = std::max_element(row, row + classes);
-      correct += largest - row == labels[n] ? 1 : 0;
+      if (largest - row == labels[n] &&
+          FirstNonFinite(absl::MakeConstSpan(row, classes)) < 0) {
+        ++correct;
+      }
       loss += training_ ? LossAndGradient(row, *largest, labels[n], rows,
                                           diff_src + n * classes)
                         : Loss(row, *largest, labels[n]);

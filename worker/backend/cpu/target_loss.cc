@@ -76,9 +76,10 @@ class TargetLoss : public Primitive {
     for (int64_t n = 0; n < rows; ++n) {
       const float* row = src + n * desc_.outputs;
       correct +=
-          std::equal(
-              row, row + desc_.outputs, targets + n * desc_.outputs,
-              [](float x, float target) { return (x > 0) == (target > 0.5f); })
+          std::equal(row, row + desc_.outputs, targets + n * desc_.outputs,
+                     [](float x, float target) {
+                       return std::isfinite(x) && (x > 0) == (target > 0.5f);
+                     })
               ? 1
               : 0;
     }

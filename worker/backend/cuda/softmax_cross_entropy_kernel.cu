@@ -66,6 +66,14 @@ __device__ void WriteGradient(const float* row, int64_t classes, int64_t rows,
   }
 }
 
+// By one thread.
+__device__ bool IsFinite(const float* row, int64_t classes) {
+  for (int64_t k = 0; k < classes; ++k) {
+    if (!isfinite(row[k])) return false;
+  }
+  return true;
+}
+
 // The part of a row's loss that smoothing adds, by one thread.
 __device__ double SmoothingLoss(const float* row, int64_t classes,
                                 int32_t label, float smoothing) {
@@ -85,7 +93,8 @@ __global__ void RowsKernel(int64_t batch, int64_t classes, int64_t rows,
     if (threadIdx.x == 0) {
       memory.row_losses[n] =
           is_label ? logf(sum) - (row[label] - largest.value) : NAN;
-      memory.row_hits[n] = largest.index == label ? 1 : 0;
+      const bool hits = largest.index == label && IsFinite(row, classes);
+      memory.row_hits[n] = hits ? 1 : 0;
       if (is_label && memory.label_smoothing > 0) {
         memory.row_losses[n] +=
             SmoothingLoss(row, classes, label, memory.label_smoothing);

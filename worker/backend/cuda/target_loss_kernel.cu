@@ -39,7 +39,7 @@ __global__ void TargetRowsKernel(int64_t batch, int64_t outputs, int64_t rows,
                                       ? CrossEntropy(x, target)
                                       : SquaredError(x, target);
       loss += result.loss;
-      if ((x > 0) != (target > 0.5f)) hit = 0;
+      if (!isfinite(x) || (x > 0) != (target > 0.5f)) hit = 0;
       if (memory.diff_src != nullptr) memory.diff_src[i] = result.slope / count;
     }
     memory.row_losses[n] = loss;

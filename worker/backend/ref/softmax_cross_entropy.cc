@@ -42,7 +42,10 @@ class SoftmaxCrossEntropy : public Primitive {
         if (target == 0) continue;
         loss += target * (std::log(sum) - (row[k] - *largest));
       }
-      correct += largest - row == labels[n] ? 1 : 0;
+      const bool is_finite = std::all_of(row, row + desc_.classes, [](T value) {
+        return std::isfinite(value);
+      });
+      correct += is_finite && largest - row == labels[n] ? 1 : 0;
       if (desc_.phase == Phase::kTraining) {
         T* diff = operands.As<T>(Operand::kDiffSrc) + n * desc_.classes;
         for (int64_t k = 0; k < desc_.classes; ++k) {

@@ -63,7 +63,8 @@ class TargetLoss : public Primitive {
       bool all = true;
       for (int64_t k = 0; k < desc_.outputs; ++k) {
         const int64_t i = n * desc_.outputs + k;
-        all = all && (src[i] > 0) == (targets[i] > 0.5f);
+        all =
+            all && std::isfinite(src[i]) && (src[i] > 0) == (targets[i] > 0.5f);
       }
       correct += all ? 1 : 0;
     }
