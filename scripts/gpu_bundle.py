@@ -33,9 +33,9 @@ BENCHMARK = "tests/benchmark/data_plane/data_plane"
 MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/launcher_flags.py",
-         "scripts/local_gpus.py", "scripts/local_tasks.py",
-         "scripts/quiet_interrupt.py", "scripts/stop_signals.py",
-         "scripts/supervisor.py",
+         "scripts/local_cores.py", "scripts/local_gpus.py",
+         "scripts/local_tasks.py", "scripts/quiet_interrupt.py",
+         "scripts/stop_signals.py", "scripts/supervisor.py",
          "tests/benchmark/peers/torch_gpu.py",
          "tests/benchmark/peers/torch_model.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]

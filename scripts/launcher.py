@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 
+import local_cores
 import local_gpus
 import stop_signals
 from launcher_flags import parse_arguments
@@ -76,9 +77,8 @@ def overrides(options):
 def commands(options, cluster_file, train_dir, gpus):
     """Yields (job, index, command line, GPU) of every task. GPU is its
     CUDA_VISIBLE_DEVICES; a ps has none."""
-    cores = len(os.sched_getaffinity(0))
-    threads = options.compute_threads or max(
-        1, cores // (options.ps + options.workers + options.evaluator))
+    threads = options.compute_threads or local_cores.threads(
+        options.ps + options.workers + options.evaluator)
     keys = [] if options.certs_dir is None else [
         "--certs_dir=" + os.path.abspath(options.certs_dir)]
     for i in range(options.ps):
@@ -125,12 +125,12 @@ def report_success(printer, train_dir, started):
     if os.path.exists(path) and os.path.getmtime(path) >= started:
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
-        # A model may have no accuracy; what is no number is null.
-        figures = ["test %s %.4f after " % (name, result["test_" + name])
-                   for name in ("accuracy", "loss")
-                   if result.get("test_" + name) is not None]
-        printer.say("%s%s global steps in %.1f s" % (
-            (figures or [""])[0], result["global_step"], result["wall_s"]))
+        # Numbers have no accuracy, and what is no number is null.
+        name = next((name for name in ("test_accuracy", "test_loss")
+                     if result.get(name) is not None), None)
+        printer.say("%s after %s global steps in %.1f s" % (
+            "%s %.4f" % (name.replace("_", " "), result[name]) if name
+            else "no finite figure", result["global_step"], result["wall_s"]))
         printer.say("result      %s" % path)
     checkpoint = newest_checkpoint(train_dir)
     if checkpoint is not None:

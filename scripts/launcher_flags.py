@@ -49,7 +49,8 @@ def parse_arguments(argv):
                         help="override a field of the TrainingSpec; may be "
                         "repeated")
     parser.add_argument("--compute_threads", type=positive, metavar="T",
-                        help="of each worker (default: cores over tasks)")
+                        help="of each worker (default: cores, or a cgroup's "
+                        "quota of them, over tasks)")
     parser.add_argument("--num_devices", type=positive, default=1, metavar="T",
                         help="towers (replicas of the model on devices of "
                         "their own) of each worker; default 1")

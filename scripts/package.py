@@ -30,8 +30,8 @@ from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
                               strip)
 
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
-PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_gpus.py",
-         "scripts/local_tasks.py", "scripts/muster",
+PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_cores.py",
+         "scripts/local_gpus.py", "scripts/local_tasks.py", "scripts/muster",
          "scripts/quiet_interrupt.py", "scripts/stop_signals.py",
          "scripts/supervisor.py",
          "scripts/hosts/*.py", "scripts/trainings/*.py",

@@ -28,6 +28,7 @@
 #include "common/process/exhaustion.h"
 #include "common/process/exit_code.h"
 #include "common/process/memory_limit.h"
+#include "common/process/own_host.h"
 #include "common/process/process_setup.h"
 #include "common/process/stop_latch.h"
 #include "common/process/stop_signals.h"
@@ -134,9 +135,11 @@ ABSL_FLAG(
     "Folders, separated by colons, in which to look for cuDNN, cuBLAS and "
     "NCCL first.");
 ABSL_FLAG(int, compute_threads, 0,
-          "Threads that compute, divided among the towers. 0: the cores, "
-          "divided by the workers of this machine.");
-ABSL_FLAG(std::string, cpus, "", "Cores to run on: 0-3,6. By default all.");
+          "Threads that compute, divided among the towers. 0: the cores, or "
+          "the quota of a cgroup, over the workers of this machine; at most "
+          "OMP_NUM_THREADS and SLURM_CPUS_PER_TASK.");
+ABSL_FLAG(std::string, cpus, "",
+          "Cores to run on, a thread on each: 0-3,6. By default all.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
           "End with code 138 after waiting so long for other tasks.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
@@ -329,16 +332,25 @@ PrintingOptions PrintingFlags(const TaskId& self) {
 }
 
 // Pins this process, and says how many threads compute.
-absl::StatusOr<int> SetUpCores(const ResolvedCluster& cluster,
-                               const InputSpec& input) {
-  RETURN_IF_ERROR(PinToCpus(absl::GetFlag(FLAGS_cpus)));
-  ASSIGN_OR_RETURN(const int threads,
-                   ComputeThreads(absl::GetFlag(FLAGS_compute_threads),
-                                  cluster.spec, cluster.task));
+absl::StatusOr<ComputeThreads> SetUpCores(const ResolvedCluster& cluster,
+                                          const InputSpec& input) {
+  const std::string cpus = absl::GetFlag(FLAGS_cpus);
+  RETURN_IF_ERROR(PinToCpus(cpus));
+  ThreadLimits limits = LimitsHere();
+  limits.asked = absl::GetFlag(FLAGS_compute_threads);
+  limits.cpus = cpus;
+  if (limits.asked == 0 && cpus.empty()) {
+    limits.tasks = TasksOfMachine(cluster.spec, cluster.task, &IsOwnHost);
+  }
+  limits.omp_num_threads = Environment("OMP_NUM_THREADS");
+  limits.slurm_cpus_per_task = Environment("SLURM_CPUS_PER_TASK");
+  ASSIGN_OR_RETURN(ComputeThreads threads, ChooseThreads(limits));
+  if (!threads.warning.empty()) spdlog::warn("{}", threads.warning);
   // As many apply gradients.
-  const int of_ps = cluster.spec.is_all_reduce() ? threads : 0;
-  RETURN_IF_ERROR(CheckThreads(threads + InputThreads(input, threads) - 1 +
-                               of_ps + kOtherThreads));
+  const int of_ps = cluster.spec.is_all_reduce() ? threads.count : 0;
+  RETURN_IF_ERROR(CheckThreads(threads.count +
+                               InputThreads(input, threads.count) - 1 + of_ps +
+                               kOtherThreads));
   return threads;
 }
 
@@ -439,7 +451,8 @@ absl::StatusOr<NamespaceWeights> ReadFromFlag(
   return weights;
 }
 
-// The options that a worker and an evaluator have in common.
+// The options that a worker and an evaluator have in common; says the first
+// line.
 template <typename Options>
 absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
                                         TrainingSpec training) {
@@ -454,8 +467,13 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   options.incarnation = NewIncarnation();
   ASSIGN_OR_RETURN(options.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
-  ASSIGN_OR_RETURN(options.compute_threads,
+  ASSIGN_OR_RETURN(const ComputeThreads threads,
                    SetUpCores(cluster, options.training.input()));
+  options.compute_threads = threads.count;
+  spdlog::info(
+      "muster {} cluster: {} (from {}) model={} compute_threads={} ({})",
+      std::string(kMusterVersion), cluster.spec.Summary(), cluster.source,
+      options.training.model().name(), threads.count, threads.source);
   return options;
 }
 
@@ -476,13 +494,6 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(
       StopSource(options.training, absl::GetFlag(FLAGS_training),
                  Repeated(command_line, "set"));
   return options;
-}
-
-void SayHello(const ResolvedCluster& cluster, const TrainingSpec& training,
-              int compute_threads) {
-  spdlog::info("muster {} cluster: {} (from {}) model={} compute_threads={}",
-               std::string(kMusterVersion), cluster.spec.Summary(),
-               cluster.source, training.model().name(), compute_threads);
 }
 
 absl::Status CheckNoProfile(const char* who) {
@@ -518,8 +529,9 @@ absl::StatusOr<SavedRunOptions> MakeSavedRunOptions(
   options.model.reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
-  ASSIGN_OR_RETURN(options.model.compute_threads,
+  ASSIGN_OR_RETURN(const ComputeThreads threads,
                    SetUpCores(cluster, training.input()));
+  options.model.compute_threads = threads.count;
   ASSIGN_OR_RETURN(options.init, InitFlags(command_line));
   RETURN_IF_ERROR(ReadFromFlag(cluster.spec, options.init).status());
   return options;
@@ -569,7 +581,6 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   options->clock = &clock;
   options->latch = &latch;
   options->credentials = credentials;
-  SayHello(cluster, options->training, options->compute_threads);
   SignalTarget target;
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
                             options->reporter);
@@ -596,7 +607,6 @@ int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
   const auto link = LinkFlag(cluster);
   if (!link.ok()) return Fail(link.status());
   options.clock = &clock;
-  SayHello(cluster, options.training, options.compute_threads);
   const absl::StatusOr<int> exit_code = RunWorkerProcess(
       std::move(options), {*link, absl::GetFlag(FLAGS_worker_timeout)});
   return exit_code.ok() ? *exit_code : Fail(exit_code.status());

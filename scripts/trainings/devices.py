@@ -3,6 +3,7 @@
 import collections
 import os
 
+import local_cores
 import local_gpus
 
 from .failure import Failure
@@ -20,6 +21,7 @@ def shares(names, parallel):
         raise Failure("--parallel=%d: wanted a device for each, found "
                       "--devices=%s" % (count, ",".join(names)))
     cores = sorted(os.sched_getaffinity(0))
+    threads = local_cores.threads(count)
     found = []
     for i, name in enumerate(names[:count]):
         own = cores[i * len(cores) // count:(i + 1) * len(cores) // count]
@@ -28,7 +30,8 @@ def shares(names, parallel):
         backend, gpu = _backend(name)
         found.append(Share(name, [
             "--device=" + backend,
-            "--cpus=" + ",".join(map(str, own))], gpu))
+            "--cpus=" + ",".join(map(str, own)),
+            "--compute_threads=%d" % min(len(own), threads)], gpu))
     return found
 
 

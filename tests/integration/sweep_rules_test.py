@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import sys
+import types
 from unittest import mock
 
 from tests.integration import harness
@@ -13,8 +14,10 @@ from tests.integration import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
+import local_cores
 from ensemble import flags as ensemble_flags
 from sweep import pruner, sampler, space, table, trial
+from sweep.driver import SweepDriver
 from trainings import devices
 from trainings.definition import Folder
 from trainings.failure import Failure
@@ -178,6 +181,19 @@ class TrialTest(harness.TestCase):
         for line in ("step=60 loss=0.77 left=0s", "saved ckpt-0", ""):
             self.assertIsNone(trial.read_evaluation(stamp + line))
 
+    def test_a_metric_that_is_nan_is_no_missing_one(self):
+        options = types.SimpleNamespace(bin_dir=None, metric="test_loss",
+                                        maximize=False, pruner="none")
+        sweep = SweepDriver(options, None, [], [])
+        line = ("2026-11-24 12:12:39.053+00:00 I /job:worker/task:0 step=20 "
+                "test_accuracy=0.5000 %s=nan")
+        one = trial.Trial(self.dir, 0, "test_loss")
+        sweep.on_line(None, one, line % "test_loss")
+        self.assertIsNone(sweep.failure)
+        self.assertEqual(one.evaluations(), [])
+        sweep.on_line(None, one, line % "test_los")
+        self.assertIn("has no 'test_loss'", str(sweep.failure))
+
     def test_a_trial_that_went_back_evaluates_again(self):
         one = made(0, [3, 2, 1], "RUNNING")
         one.add_evaluation(20, {METRIC: 7})
@@ -295,6 +311,39 @@ class PackagesTest(harness.TestCase):
             python_environment.interpreter(requirements, 7)
             python_environment.interpreter(requirements, 7)
         self.assertEqual(said.getvalue().count("\n"), 1)
+
+
+class LocalCoresTest(harness.TestCase):
+
+    def threads(self, tasks, **environment):
+        with mock.patch.dict(os.environ, {
+                "OMP_NUM_THREADS": "", "SLURM_CPUS_PER_TASK": "",
+                **environment}), mock.patch.object(
+                    os, "sched_getaffinity", lambda _: set(range(8))):
+            return local_cores.threads(tasks, self.dir + "/")
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        return super().write(name, text)
+
+    def test_the_least_of_cores_and_quotas_is_shared(self):
+        self.assertEqual(self.threads(3), 2)
+        self.write("proc/self/cgroup", "4:cpu,cpuacct:/a\n0::/pods/one\n")
+        self.write("sys/fs/cgroup/pods/one/cpu.max", "max 100000")
+        self.write("sys/fs/cgroup/pods/cpu.max", "350000 100000")
+        self.assertEqual(self.threads(2), 2)
+        self.write("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1")
+        self.write("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")
+        self.assertEqual(self.threads(1), 4)
+        self.write("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "200000")
+        self.assertEqual(self.threads(1), 2)
+        self.assertEqual(self.threads(9), 1)
+
+    def test_variables_are_of_one_task(self):
+        self.assertEqual(self.threads(2, OMP_NUM_THREADS="3,2"), 3)
+        self.assertEqual(self.threads(2, SLURM_CPUS_PER_TASK="1"), 1)
+        for text in ("0", "-1", "many", " "):
+            self.assertEqual(self.threads(2, OMP_NUM_THREADS=text), 4)
 
 
 class SharesTest(harness.TestCase):

@@ -136,13 +136,32 @@ class WorkerFlagsTest(harness.TestCase):
 
     def test_too_little_room_for_threads_is_said(self):
         path = self.write("training.textproto", TRAINING)
-        # 8 MiB of address space for each thread.
+        # 2 MiB of address space for each thread.
         code, output = self.run_to_end("worker", [
-            "sh", "-c", 'ulimit -v 1500000; exec "$0" "$@"', harness.worker(),
+            "sh", "-c", 'ulimit -v 600000; exec "$0" "$@"', harness.worker(),
             "--standalone", "--training=" + path, "--compute_threads=500"])
         self.assertEqual(code, 2, output)
         self.assertRegex(output, r"starting threads: wanted 516, could start "
                          r"\d+ .*ulimit -v")
+
+    def test_standalone_names_no_ps_task(self):
+        code, output = self.standalone()
+        self.assertEqual(code, 0, output)
+        self.assertIn("this process holds ", output)
+        self.assertNotIn("/job:ps", output)
+
+    def test_the_first_line_says_what_decides_on_the_threads(self):
+        path = self.write("training.textproto", TRAINING)
+        for variables, words in (
+                ({"OMP_NUM_THREADS": "1,8"},
+                 "compute_threads=1 (OMP_NUM_THREADS=1)"),
+                ({"OMP_NUM_THREADS": "many", "SLURM_CPUS_PER_TASK": "1"},
+                 "OMP_NUM_THREADS=many: wanted a number of threads")):
+            code, output = self.run_to_end("worker", [
+                harness.worker(), "--standalone", "--training=" + path],
+                env=dict(os.environ, **variables))
+            self.assertEqual(code, 0, output)
+            self.assertIn(words, output)
 
     def test_soft_placement_takes_the_cpu_in_one_line(self):
         flags = ["--device=cuda:63"]

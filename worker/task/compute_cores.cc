@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <map>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/escape.h"
 #include "common/cluster/address.h"
 #include "common/cluster/task_id.h"
+#include "common/process/cpu_quota.h"
 
 namespace muster {
 namespace {
@@ -25,6 +29,22 @@ std::string HostOf(const ClusterSpec& spec, const TaskId& task) {
   if (!text.ok()) return "";
   const auto address = ParseAddress(*text);
   return address.ok() ? address->host : "";
+}
+
+// At most as many as `value`, a list of OpenMP's of which the first counts.
+void LimitByVariable(absl::string_view name, const std::string& value,
+                     ComputeThreads* threads) {
+  const std::vector<std::string> levels = absl::StrSplit(value, ',');
+  int most = 0;
+  if (value.empty()) return;
+  if (!absl::SimpleAtoi(levels.front(), &most) || most < 1) {
+    threads->warning =
+        absl::StrCat(name, "=", EscapeForLog(value),
+                     ": wanted a number of threads; it is taken for not set");
+  } else if (most < threads->count) {
+    threads->count = most;
+    threads->source = absl::StrCat(name, "=", most);
+  }
 }
 
 }  // namespace
@@ -52,28 +72,67 @@ absl::Status PinToCpus(const std::string& text) {
       " cores"));
 }
 
-absl::StatusOr<int> ComputeThreads(int asked, const ClusterSpec& spec,
-                                   const TaskId& self) {
-  if (asked < 0 || asked > kMostThreads) {
+absl::StatusOr<ComputeThreads> ChooseThreads(const ThreadLimits& limits) {
+  if (limits.asked < 0 || limits.asked > kMostThreads) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--compute_threads=", asked, ": wanted 1 to ",
+        absl::StrCat("--compute_threads=", limits.asked, ": wanted 1 to ",
                      kMostThreads, ", or 0 for the cores"));
   }
-  if (asked > 0) return asked;
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  const bool known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
-  const int cores = known ? CPU_COUNT(&cpus) : 1;
-  const std::string own = HostOf(spec, self);
-  if (own.empty()) return cores;
+  if (limits.asked > 0) return ComputeThreads{limits.asked, "as asked", ""};
+  if (!limits.cpus.empty()) {
+    return ComputeThreads{limits.cores, absl::StrCat("--cpus=", limits.cpus),
+                          ""};
+  }
+  ComputeThreads threads;
+  const int quota =
+      static_cast<int>(std::min<double>(std::ceil(limits.quota), kMostThreads));
+  const bool is_limited = quota > 0 && quota < limits.cores;
+  threads.source =
+      is_limited
+          ? absl::StrCat("cgroup quota of ", limits.quota,
+                         limits.quota == 1 ? " core" : " cores")
+          : absl::StrCat(limits.cores, limits.cores == 1 ? " core" : " cores");
+  if (limits.tasks > 1) {
+    absl::StrAppend(&threads.source, " over ", limits.tasks, " tasks");
+  }
+  threads.count = std::max(
+      1, (is_limited ? quota : limits.cores) / std::max(1, limits.tasks));
+  LimitByVariable("OMP_NUM_THREADS", limits.omp_num_threads, &threads);
+  LimitByVariable("SLURM_CPUS_PER_TASK", limits.slurm_cpus_per_task, &threads);
+  return threads;
+}
+
+int TasksOfMachine(const ClusterSpec& spec, const TaskId& self,
+                   const IsOwn& is_own) {
   std::vector<TaskId> tasks = spec.training_tasks();
   for (const auto& [index, address] : spec.tasks(kEvaluatorJob)) {
     tasks.push_back(MakeTaskId(kEvaluatorJob, index));
   }
-  const auto neighbours = std::count_if(
-      tasks.begin(), tasks.end(),
-      [&](const TaskId& task) { return HostOf(spec, task) == own; });
-  return std::max(1, cores / std::max(1, static_cast<int>(neighbours)));
+  // What is known of hosts; its own name need not be looked up.
+  std::map<std::string, bool> own = {{HostOf(spec, self), true}};
+  bool answers = true;
+  // The cluster may not list the evaluator.
+  int count = spec.AddressOf(self).ok() ? 0 : 1;
+  for (const TaskId& task : tasks) {
+    const std::string host = HostOf(spec, task);
+    if (own.count(host) == 0 && answers) {
+      const absl::StatusOr<bool> is = is_own(host);
+      answers = is.ok();
+      own[host] = is.value_or(false);
+    }
+    count += own[host] ? 1 : 0;
+  }
+  return count;
+}
+
+ThreadLimits LimitsHere() {
+  ThreadLimits limits;
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const bool known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
+  limits.cores = known ? CPU_COUNT(&cpus) : 1;
+  limits.quota = CpuQuota("/");
+  return limits;
 }
 
 }  // namespace muster
