@@ -111,6 +111,7 @@ CommandLineOptions DescribeCommandLine() {
        {"push_budget_mb", "apply_threads", "max_namespaces",
         "max_namespace_bytes"}},
       {"Waiting", {"keep_serving", "worker_timeout", "max_wait"}}};
+  options.path_flags = {"cluster", "certs_dir"};
   return options;
 }
 

@@ -18,6 +18,7 @@ from benchmark import (data_plane, figures, input_pipeline, large, links,
                        models, modes, pipeline, processes, quiet, report,
                        resnet20, saves, start, targets_table, timeline,
                        training)
+from launcher_flags import local_path
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
          data_plane.SIZE_PART, large.PART, training.PART, modes.PART,
@@ -57,17 +58,18 @@ def parse_arguments(argv):
                         help="seconds to wait for a quiet machine, in all; "
                         "then what is measured is marked noisy (default 900; "
                         "quick 30)")
-    parser.add_argument("--out", default="bench.json", metavar="FILE",
+    parser.add_argument("--out", type=local_path,
+                        default="bench.json", metavar="FILE",
                         help="where the figures go (default bench.json)")
-    parser.add_argument("--pictures", metavar="DIR",
+    parser.add_argument("--pictures", type=local_path, metavar="DIR",
                         help="draw scaling, message size and a step's "
                         "timeline there; the first time matplotlib is taken "
                         "from PyPI, into the user's cache folder")
-    parser.add_argument("--table", metavar="FILE",
+    parser.add_argument("--table", type=local_path, metavar="FILE",
                         help="write the figures that have targets, and those "
                         "of large models and of slow links, into the marked "
                         "section of this Markdown file")
-    parser.add_argument("--ratios", metavar="FILE",
+    parser.add_argument("--ratios", type=local_path, metavar="FILE",
                         help="the same of the few ratios that tell most, with "
                         "one picture")
     parser.add_argument("--saves", action="store_true",
@@ -85,7 +87,7 @@ def parse_arguments(argv):
                         "Debian")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
-    parser.add_argument("--bin_dir", metavar="DIR",
+    parser.add_argument("--bin_dir", type=local_path, metavar="DIR",
                         default=os.path.join(processes.ROOT, "bazel-bin"),
                         help="where they are (default bazel-bin)")
     # For bench.sh, which builds only for a command line without a mistake.

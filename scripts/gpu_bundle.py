@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 
-from launcher_flags import ROOT, add_binary_flags
+from launcher_flags import ROOT, add_binary_flags, local_path
 from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
                               strip)
 
@@ -55,7 +55,8 @@ def parse_arguments(argv):
         "FOLDER.tar.xz (under 56 MiB), to be unpacked on a machine with an "
         "NVIDIA GPU; its run_all.sh tests and measures there, without network, "
         "build or install.")
-    parser.add_argument("--out", metavar="FOLDER", default="muster_gpu",
+    parser.add_argument("--out", type=local_path,
+                        metavar="FOLDER", default="muster_gpu",
                         help="a new folder (default muster_gpu)")
     add_binary_flags(parser)
     return parser.parse_args(argv)

@@ -5,11 +5,14 @@ Part of launcher.py. Python 3 standard library only.
 
 import argparse
 import os
+import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A package (package.py) has its programs there, and nothing to build.
 PACKAGED = os.path.join(ROOT, "bin")
 IS_PACKAGE = os.path.isdir(PACKAGED)
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+VARIABLE = re.compile(r"(^|/)\$[A-Za-z_][A-Za-z0-9_]*(/|$)|\$[{(]")
 
 
 def parse_arguments(argv):
@@ -36,10 +39,10 @@ def parse_arguments(argv):
     stop.add_argument("--epochs", type=float, metavar="E",
                       help="stop after E passes over the training set")
     parser.add_argument(
-        "--training", metavar="FILE",
+        "--training", type=local_path, metavar="FILE",
         default=os.path.join(ROOT, "worker/model/zoo/mnist_cnn.textproto"),
         help="TrainingSpec (default worker/model/zoo/mnist_cnn.textproto)")
-    parser.add_argument("--train_dir", metavar="DIR",
+    parser.add_argument("--train_dir", type=local_path, metavar="DIR",
                         help="checkpoints and result.json; an old one is "
                         "resumed (default: a new run_DATE_TIME here)")
     parser.add_argument("--seed", type=int, metavar="K",
@@ -65,7 +68,7 @@ def parse_arguments(argv):
     parser.add_argument("--link", choices=("auto", "shared_memory", "grpc"),
                         help="what carries tensors between workers and ps "
                         "(default: the worker's, auto)")
-    parser.add_argument("--certs_dir", metavar="DIR",
+    parser.add_argument("--certs_dir", type=local_path, metavar="DIR",
                         help="mutual TLS with the keys of `muster certs issue "
                         "--ps N --workers M`")
     parser.add_argument("--progress_every", type=seconds, metavar="S",
@@ -85,7 +88,7 @@ def parse_arguments(argv):
 def add_binary_flags(parser):
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
-    parser.add_argument("--bin_dir", metavar="DIR",
+    parser.add_argument("--bin_dir", type=local_path, metavar="DIR",
                         default=(PACKAGED if IS_PACKAGE else
                                  os.path.join(ROOT, "bazel-bin")),
                         help="where ps_server/ps_server and worker/worker "
@@ -115,3 +118,24 @@ def seconds(text):
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError("wanted 0 or more seconds")
     return value
+
+
+def local_path(text):
+    """A type of argparse: refuses what cannot be meant as the name of a file or
+    folder of this machine. common/config/local_path.h is its twin."""
+    why = ""
+    if SCHEME.match(text):
+        why = ("is no path of this machine, and no other storage is opened: "
+               "mount it (NFS, s3fs, gcsfuse, ...) and give the path that it "
+               "has there")
+    elif text.startswith("~"):
+        why = ("would be a file or folder of just that name, as no shell has "
+               "put in the home folder (in quotes and behind = it does not): "
+               "write the path out, or ./~ for one that is called so")
+    elif VARIABLE.search(text):
+        why = ("would be a file or folder of just that name, as no shell has "
+               "put in the variable (in single quotes and in files it does "
+               "not): write the path out")
+    if why:
+        raise argparse.ArgumentTypeError("'%s' %s" % (text, why))
+    return text

@@ -25,7 +25,7 @@ import sys
 import tarfile
 import tempfile
 
-from launcher_flags import ROOT, add_binary_flags
+from launcher_flags import ROOT, add_binary_flags, local_path
 from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
                               strip)
 
@@ -67,7 +67,7 @@ def parse_arguments(argv):
         "musterctl, scripts/muster and the libraries that they want, to be "
         "unpacked anywhere on a machine with glibc 2.36 or newer. The same "
         "sources give the same bytes.")
-    parser.add_argument("--out", metavar="FILE.tar.gz",
+    parser.add_argument("--out", type=local_path, metavar="FILE.tar.gz",
                         default="muster.tar.gz",
                         help="a new file (default muster.tar.gz)")
     add_binary_flags(parser)

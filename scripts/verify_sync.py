@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from launcher_flags import add_binary_flags, not_negative, positive
+from launcher_flags import (add_binary_flags, local_path, not_negative,
+                            positive)
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 
@@ -83,7 +84,7 @@ def parse_arguments(argv):
                         help="drop a gradient on purpose, to see the "
                         "comparison fail: each update takes the mean of N-1 "
                         "of the N workers' gradients")
-    parser.add_argument("--keep", metavar="DIR",
+    parser.add_argument("--keep", type=local_path, metavar="DIR",
                         help="keep the trainings in this new folder (default: "
                         "they are removed)")
     add_binary_flags(parser)

@@ -225,6 +225,17 @@ CommandLineOptions DescribeCommandLine() {
       {"Printing",
        {"list", "list_devices", "placement_dry_run", "pipeline_dry_run",
         "progress_every", "profile_steps", "profile_from_step", "log_level"}}};
+  options.path_flags = {"cluster",
+                        "training",
+                        "train_dir",
+                        "init_from",
+                        "inspect_checkpoint",
+                        "diff_with",
+                        "export_to",
+                        "gpu_library_path",
+                        "certs_dir",
+                        "ensemble",
+                        "output"};
   options.repeated_flags = {"set", "init_from_map"};
   options.flags_from_zero = {"progress_every"};
   return options;

@@ -21,6 +21,7 @@
 #include "common/base/nearest_name.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
+#include "common/config/local_path.h"
 
 namespace muster {
 namespace {
@@ -205,9 +206,24 @@ class ArgumentReader {
 
   absl::Status Set(absl::string_view value, absl::CommandLineFlag* flag) const {
     if (flag->IsOfType<absl::Duration>()) return SetDuration(value, flag);
+    if (Contains(options_.path_flags, flag->Name())) {
+      RETURN_IF_ERROR(CheckPaths(value, *flag));
+    }
     std::string reason;
     if (flag->ParseFrom(value, &reason)) return absl::OkStatus();
     return Refuse(value, *flag, "");
+  }
+
+  static absl::Status CheckPaths(absl::string_view value,
+                                 const absl::CommandLineFlag& flag) {
+    const std::string name = absl::StrCat("--", flag.Name());
+    if (!flag.IsOfType<std::vector<std::string>>()) {
+      return CheckLocalPath(name, value);
+    }
+    for (absl::string_view path : absl::StrSplit(value, ',')) {
+      RETURN_IF_ERROR(CheckLocalPath(name, path));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status SetDuration(absl::string_view value,
@@ -241,6 +257,7 @@ class ArgumentReader {
           absl::StrCat("--flagfile=", *argument.value, ": nested deeper than ",
                        kMaxFlagfileDepth, "; does it name itself?"));
     }
+    RETURN_IF_ERROR(CheckLocalPath("--flagfile", *argument.value));
     const auto text = ReadFile(*argument.value);
     if (!text.ok()) return Annotate(text.status(), "--flagfile");
     std::vector<std::string> args;

@@ -31,6 +31,8 @@ struct CommandLineOptions {
   // Flags that may be given several times. Their values are collected in
   // CommandLine::repeated; the ABSL_FLAG itself keeps its default.
   std::vector<std::string> repeated_flags;
+  // Flags that name files or folders of this machine: CheckLocalPath.
+  std::vector<std::string> path_flags;
   // Durations that may be zero; all others must be more.
   std::vector<std::string> flags_from_zero;
 };

@@ -3,7 +3,7 @@
 import argparse
 import shlex
 
-from launcher_flags import add_binary_flags, positive
+from launcher_flags import add_binary_flags, local_path, positive
 from trainings import cluster
 from trainings.failure import Failure
 
@@ -19,9 +19,11 @@ def parse(argv):
         "alone or with the ps tasks of a cluster. "
         "Killed, or ended by Ctrl-C, it goes on with the same command: members "
         "that are done are kept, others go on from their last checkpoint.")
-    parser.add_argument("--training", required=True, metavar="FILE",
+    parser.add_argument("--training", type=local_path,
+                        required=True, metavar="FILE",
                         help="the TrainingSpec")
-    parser.add_argument("--ensemble_dir", required=True, metavar="DIR",
+    parser.add_argument("--ensemble_dir", type=local_path,
+                        required=True, metavar="DIR",
                         help="members and results; an ensemble that is there "
                         "goes on")
     parser.add_argument("--members", type=positive, metavar="N",
@@ -31,7 +33,8 @@ def parse(argv):
     which.add_argument("--vary", choices=("seed",), default="seed",
                        help="members differ by their seed (default): --seed, "
                        "and each next one more")
-    which.add_argument("--set_each", "--set-each", metavar="FILE",
+    which.add_argument("--set_each", "--set-each", type=local_path,
+                       metavar="FILE",
                        help="members differ by the lines of FILE, one each: "
                        "FIELD=VALUE words as --set takes them, quoted as in a "
                        "shell; # begins a comment")

@@ -6,6 +6,7 @@ import re
 import stat
 import sys
 
+from launcher_flags import local_path
 from trainings.failure import Failure
 
 from . import certs_folder, cluster_file, openssl
@@ -32,7 +33,8 @@ def parse(argv):
     def add(name, help_):
         verb = verbs.add_parser(name, help=help_, description=help_,
                                 allow_abbrev=False)
-        verb.add_argument("--certs_dir", required=True, metavar="DIR")
+        verb.add_argument("--certs_dir", type=local_path,
+                          required=True, metavar="DIR")
         return verb
 
     init = add("init", "makes the authority, ca.key (keep it from the hosts) "
@@ -42,7 +44,7 @@ def parse(argv):
     issue = add("issue", "makes new keys and certificates for the tasks of a "
                 "cluster; others stay as they are")
     of = issue.add_mutually_exclusive_group(required=True)
-    of.add_argument("--cluster", metavar="FILE",
+    of.add_argument("--cluster", type=local_path, metavar="FILE",
                     help="the cluster file of ps_server and worker")
     of.add_argument("--workers", type=_count, metavar="M", help="instead: so "
                     "many workers, wherever they run; a task is known by its "
@@ -64,7 +66,8 @@ def parse(argv):
     add("list", "prints role, addresses and end of each certificate")
     verify = add("verify", "checks authority, end, key, role and file modes of "
                  "each certificate; exit code 4 if one is bad")
-    verify.add_argument("--cluster", metavar="FILE", help="check too that each "
+    verify.add_argument("--cluster", type=local_path,
+                        metavar="FILE", help="check too that each "
                         "task of it has one, of its address if of any")
     return parser.parse_args(argv)
 

@@ -7,7 +7,7 @@ import signal
 import sys
 
 import stop_signals
-from launcher_flags import ROOT, not_negative, positive
+from launcher_flags import ROOT, local_path, not_negative, positive
 from local_tasks import Printer
 from supervisor import Supervisor
 
@@ -39,7 +39,8 @@ def parse(argv):
     where.add_argument("-H", "--hosts", metavar="HOST:WORKERS,...",
                        help="[user@]host:workers, as gpu1:4,gpu[2-3]:2 (1 if "
                        "left out); `localhost` alone goes without ssh")
-    where.add_argument("--hostfile", metavar="FILE", help="a host a line: "
+    where.add_argument("--hostfile", type=local_path,
+                       metavar="FILE", help="a host a line: "
                        "gpu1 slots=4 ps=1 address=10.0.0.1; address: by which "
                        "the others reach it, if not that name")
     parser.add_argument("--ps", type=not_negative, metavar="N",
@@ -59,7 +60,8 @@ def parse(argv):
                         help="talk between hosts without encryption or "
                         "authentication; without it only loopback addresses "
                         "are taken")
-    parser.add_argument("--certs", metavar="DIR", help="mutual TLS with the "
+    parser.add_argument("--certs", type=local_path,
+                        metavar="DIR", help="mutual TLS with the "
                         "keys of `muster certs`; each host gets those of its "
                         "tasks, also renewed ones")
     parser.add_argument("--ssh_port", type=positive, metavar="PORT")
@@ -68,10 +70,12 @@ def parse(argv):
     parser.add_argument("--start_timeout", type=positive, default=60,
                         metavar="S", help="seconds for ssh and the agent "
                         "(default 60)")
-    parser.add_argument("--muster_dir", default=ROOT, metavar="DIR",
+    parser.add_argument("--muster_dir", type=local_path,
+                        default=ROOT, metavar="DIR",
                         help="where the package lies on the hosts (default: "
                         "where it does here, %(default)s)")
-    parser.add_argument("--bin_dir", metavar="DIR", help="where ps_server and "
+    parser.add_argument("--bin_dir", type=local_path,
+                        metavar="DIR", help="where ps_server and "
                         "worker are on the hosts (default: bin or bazel-bin of "
                         "the package)")
     own, rest = argv, []

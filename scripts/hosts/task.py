@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import stop_signals
-from launcher_flags import not_negative, positive
+from launcher_flags import local_path, not_negative, positive
 from local_tasks import die_with_parent
 
 from trainings.failure import Failure
@@ -47,10 +47,12 @@ def parse(argv):
     parser.add_argument("--allow_insecure_network", action="store_true",
                         help="talk between nodes without encryption or "
                         "authentication")
-    parser.add_argument("--certs_dir", metavar="DIR", help="mutual TLS with "
+    parser.add_argument("--certs_dir", type=local_path,
+                        metavar="DIR", help="mutual TLS with "
                         "the keys of `muster certs`, on a file system that all "
                         "nodes share, or a copy on each")
-    parser.add_argument("--bin_dir", metavar="DIR", help="where ps_server and "
+    parser.add_argument("--bin_dir", type=local_path,
+                        metavar="DIR", help="where ps_server and "
                         "worker are (default: bin or bazel-bin of the package)")
     options, rest = parser.parse_known_args(argv)
     options.worker_flags = [flag for flag in rest if flag != "--"]

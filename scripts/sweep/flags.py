@@ -2,7 +2,7 @@
 
 import argparse
 
-from launcher_flags import add_binary_flags, positive
+from launcher_flags import add_binary_flags, local_path, positive
 from trainings import cluster
 
 from . import pruner
@@ -19,7 +19,8 @@ def parse(argv):
         "this machine, alone or with the ps tasks of a cluster. Killed, or "
         "ended by Ctrl-C, it goes on with the same command: trials that have "
         "ended are kept.")
-    parser.add_argument("--training", required=True, metavar="FILE",
+    parser.add_argument("--training", type=local_path,
+                        required=True, metavar="FILE",
                         help="the TrainingSpec")
     parser.add_argument("--param", required=True, action="append",
                         metavar="FIELD=DISTRIBUTION",
@@ -30,7 +31,8 @@ def parse(argv):
     parser.add_argument("--set", action="append", default=[],
                         metavar="FIELD=VALUE",
                         help="override a field in all trials; may be repeated")
-    parser.add_argument("--sweep_dir", required=True, metavar="DIR",
+    parser.add_argument("--sweep_dir", type=local_path,
+                        required=True, metavar="DIR",
                         help="trials and results; a sweep that is there goes "
                         "on")
     parser.add_argument("--metric", default="test_loss", metavar="NAME",

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from hosts import cluster_file, places
+from launcher_flags import local_path
 
 from .failure import Failure
 
@@ -16,14 +17,14 @@ LONGEST_NAME = 60
 
 def add_flags(parser, one):
     """`one`: what the verb calls a training."""
-    parser.add_argument("--cluster", metavar="FILE",
+    parser.add_argument("--cluster", type=local_path, metavar="FILE",
                         help="train on the ps tasks of this cluster file, "
                         "which run with --keep_serving: each %s in a namespace "
                         "of its own, with a worker here" % one)
     parser.add_argument("--keep_namespaces", action="store_true",
                         help="with --cluster: leave the ps tasks what a %s has "
                         "there when it has ended (default: dropped)" % one)
-    parser.add_argument("--certs_dir", metavar="DIR",
+    parser.add_argument("--certs_dir", type=local_path, metavar="DIR",
                         help="with --cluster: keys, as workers take them")
     parser.add_argument("--allow_insecure_network", action="store_true",
                         help="with --cluster: of another machine, without "

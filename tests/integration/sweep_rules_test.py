@@ -14,8 +14,10 @@ from tests.integration import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
+import launcher_flags
 import local_cores
 from ensemble import flags as ensemble_flags
+from sweep import flags as sweep_flags
 from sweep import pruner, sampler, space, table, trial
 from sweep.driver import SweepDriver
 from trainings import devices
@@ -41,6 +43,39 @@ def made(number, values, state="DONE"):
 def suggested(name, texts, count, seed=1):
     found = sampler.create(name, space.parse_all(texts), seed, False, None)
     return [found.suggest(i, []) for i in range(count)]
+
+
+class PathTest(harness.TestCase):
+    """As command_line_test.cc has it for the binaries."""
+
+    MISTAKES = ("s3://bucket/run", "hdfs://h:9000/r", "file:///data", "~",
+                "~/run", "~user/run", "$HOME", "$HOME/run", "/data/$USER/r",
+                "${HOME}/run", "$(pwd)/run")
+    HONEST = ("a~b", "cost$5", "./~/run", "$RECYCLE.BIN", "a$b", "10:30/run",
+              "x/y://z", "100%h", "")
+
+    def refusal(self, parse, *flags):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            with self.assertRaises(SystemExit) as ended:
+                parse(list(flags))
+        self.assertEqual(ended.exception.code, 2)
+        return said.getvalue()
+
+    def test_a_path_that_means_something_else_is_refused(self):
+        for path in self.MISTAKES:
+            self.assertIn(path, self.refusal(
+                launcher_flags.parse_arguments, "--train_dir=" + path))
+        self.assertIn("mount it", self.refusal(
+            sweep_flags.parse, "--training=a", "--param=b=int:1:2",
+            "--minimize", "--sweep_dir=gs://bucket/sweep"))
+        self.assertIn("write the path out", self.refusal(
+            ensemble_flags.parse, "--training=$HOME/a", "--ensemble_dir=b"))
+
+    def test_a_path_with_odd_characters_is_taken(self):
+        for path in self.HONEST:
+            options = launcher_flags.parse_arguments(["--train_dir=" + path])
+            self.assertEqual(options.train_dir, path)
 
 
 class SpaceTest(harness.TestCase):

@@ -69,6 +69,15 @@ class WorkerFlagsTest(harness.TestCase):
 
     # ---- Flags
 
+    def test_a_path_that_means_something_else_makes_no_folder(self):
+        for flag in ("--train_dir=", "--init_from=", "--training=",
+                     "--set=input.dir="):
+            self.assert_refused(self.standalone(flag + "s3://bucket/run"),
+                                "s3://bucket/run", "mount it")
+        self.assert_refused(self.standalone("--train_dir=~/run"), "~/run")
+        self.assertFalse(os.path.exists("s3:"))
+        self.assertFalse(os.path.exists("~"))
+
     def test_help_lists_flags_and_exits_with_0(self):
         code, output = self.run_worker("--help")
         self.assertEqual(code, 0)

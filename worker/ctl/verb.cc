@@ -14,6 +14,7 @@
 #include "common/base/escape.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "common/config/local_path.h"
 #include "common/rpc/protocol.h"
 
 namespace muster {
@@ -153,6 +154,20 @@ absl::Status CheckArguments(const Verb& verb, const VerbCall& call) {
       "wanted ", verb.arguments, ", found ", found, " argument(s)"));
 }
 
+absl::Status CheckPaths(const Verb& verb, const VerbCall& call) {
+  for (const char* flag :
+       {"training", "cluster", "certs_dir", "gpu_library_path"}) {
+    for (const std::string& path : call.Repeated(flag)) {
+      RETURN_IF_ERROR(CheckLocalPath(absl::StrCat("--", flag), path));
+    }
+  }
+  if (!absl::StartsWith(verb.arguments, "PATH")) return absl::OkStatus();
+  for (const std::string& path : call.arguments) {
+    RETURN_IF_ERROR(CheckLocalPath("PATH", path));
+  }
+  return absl::OkStatus();
+}
+
 void Fail(absl::string_view who, const absl::Status& status,
           absl::string_view to_do, VerbResult* result) {
   absl::StrAppend(&result->error, who, ": ", status.message(), to_do, "\n");
@@ -167,6 +182,7 @@ VerbResult RunNamed(const NamedVerb& named, FileSystem* file_system) {
   call.file_system = file_system;
   absl::Status status = ReadCall(named.verb, named.rest, &call);
   if (status.ok()) status = CheckArguments(named.verb, call);
+  if (status.ok()) status = CheckPaths(named.verb, call);
   if (!status.ok()) {
     Fail(who, status, absl::StrCat("; ", who, " --help says more"), &result);
     return result;

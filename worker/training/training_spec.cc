@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/placement_strategy.h"
 #include "common/codec/codec.h"
+#include "common/config/local_path.h"
 #include "common/config/name_pattern.h"
 #include "common/config/text_format.h"
 #include "common/optimizer/scale_learning_rate.h"
@@ -212,6 +213,7 @@ absl::Status ValidatePull(const TrainingSpec& spec) {
 }
 
 absl::Status ValidateInput(const InputSpec& input) {
+  RETURN_IF_ERROR(CheckLocalPath("input.dir", input.dir()));
   RETURN_IF_ERROR(ValidateBatchSize(input));
   RETURN_IF_ERROR(
       CheckRange<int64_t>("input.prefetch", input.prefetch(), 1, kMaxPrefetch,

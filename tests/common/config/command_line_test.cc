@@ -17,6 +17,7 @@ ABSL_FLAG(bool, standalone, false, "One process.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Minutes(5), "Patience.");
 ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10), "Lines.");
 ABSL_FLAG(std::string, set, "", "Overrides path=value.");
+ABSL_FLAG(std::vector<std::string>, ensemble, {}, "Folders.");
 
 namespace muster {
 namespace {
@@ -39,6 +40,7 @@ class CommandLineTest : public testing::Test {
     options.groups = {{"Cluster", {"cluster", "task_index", "standalone"}}};
     options.repeated_flags = {"set"};
     options.flags_from_zero = {"progress_every"};
+    options.path_flags = {"cluster", "ensemble"};
     return ParseCommandLine(args, options);
   }
 
@@ -83,6 +85,36 @@ TEST_F(CommandLineTest, ADurationWithoutAUnitIsInSeconds) {
   }
   EXPECT_FALSE(Parse({"--progress_every=0"}).exit_code.has_value());
   EXPECT_EQ(absl::GetFlag(FLAGS_progress_every), absl::ZeroDuration());
+}
+
+TEST_F(CommandLineTest, APathThatMeansSomethingElse_IsRefused) {
+  for (const char* path :
+       {"s3://bucket/run", "gs://b/r", "hdfs://host:9000/r", "file:///data/r",
+        "abfs+ssl://b", "~", "~/run", "~user", "~user/run", "$HOME",
+        "$HOME/run", "/data/$USER/run", "${HOME}/run", "run-${JOB}",
+        "$(pwd)/run"}) {
+    for (const char* flag : {"--cluster=", "--ensemble=a,", "--flagfile="}) {
+      const CommandLine line = Parse({absl::StrCat(flag, path)});
+      EXPECT_EQ(line.exit_code, 2) << flag << path;
+      EXPECT_THAT(line.error, AllOf(HasSubstr(path), HasSubstr("path")));
+    }
+  }
+}
+
+TEST_F(CommandLineTest, APathWithOddCharacters_IsTaken) {
+  for (const char* path :
+       {"a~b", "cost$5", "./~/run", "a/~b", "$5/run", "$RECYCLE.BIN", "us$",
+        "a$b", "$/x", "10:30/run", "a:b", "x/y://z", "://x", "100%h", "a{b}",
+        "C:/run", "run$", "", "r\xc3\xa9sum\xc3\xa9"}) {
+    for (const char* flag : {"--cluster=", "--ensemble=a,"}) {
+      const CommandLine line = Parse({absl::StrCat(flag, path)});
+      EXPECT_FALSE(line.exit_code.has_value()) << line.error;
+    }
+  }
+}
+
+TEST_F(CommandLineTest, AFlagThatIsNoPath_IsNotRefused) {
+  EXPECT_FALSE(Parse({"--set=a=~/run"}).exit_code.has_value());
 }
 
 TEST_F(CommandLineTest, CollectsRepeatedFlagsInTheirOrder) {

@@ -29,6 +29,10 @@ absl::Status Echo(const VerbCall& call, VerbResult* result) {
                                          2,
                                          &Echo});
 
+[[maybe_unused]] const bool kPathRegistered = VerbRegistry::Register(
+    "text path",
+    {"PATH", "repeats a path.", {{"certs_dir", "Keys."}}, 1, 1, &Echo});
+
 VerbResult Ctl(const std::vector<std::string>& args) {
   return RunVerb(args, nullptr);
 }
@@ -73,6 +77,14 @@ TEST(VerbTest, MistakesAreSentencesThatSayWhatToDo) {
   ExpectRefused({"text", "echo", "a", "b", "c"}, "unexpected argument 'c'");
   ExpectRefused({"text", "echo", "--marc=x"}, "did you mean --mark?");
   ExpectRefused({"text", "echo", "--mark"}, "--mark needs a value");
+}
+
+TEST(VerbTest, APathThatMeansSomethingElse_IsRefused) {
+  ExpectRefused({"text", "path", "~/run"}, "PATH=~/run");
+  ExpectRefused({"text", "path", "run", "--certs_dir=$HOME/certs"},
+                "--certs_dir=$HOME/certs");
+  EXPECT_EQ(Ctl({"text", "path", "cost$5"}).out, "cost$5");
+  EXPECT_EQ(Ctl({"text", "echo", "~/run"}).out, "~/run") << "is no path";
 }
 
 TEST(VerbTest, OnlyADamagedCheckpointEndsWith3) {

@@ -173,6 +173,8 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"log_tensors.pattern=conv.*", "log_tensors.every_steps is 0"},
       {"checkpoint.every_steps=-1", "checkpoint.every_steps"},
       {"checkpoint.every_seconds=-1", "checkpoint.every_seconds"},
+      {"input.dir=~/photos", "input.dir=~/photos"},
+      {"input.dir=s3://bucket/photos", "mount it"},
       {"checkpoint.keep=-1", "checkpoint.keep must be 1 or more"},
       {"evaluation.every_steps=-1", "evaluation.every_steps"},
       {"evaluation.batch_size=-1", "evaluation.batch_size"},
