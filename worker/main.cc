@@ -41,6 +41,7 @@
 #include "grpc/support/log.h"
 #include "spdlog/spdlog.h"
 #include "worker/checkpoint/initial_weights.h"
+#include "worker/client/call_status.h"
 #include "worker/ctl/retired_flags.h"
 #include "worker/input/input_threads.h"
 #include "worker/saved/ensemble_member.h"
@@ -266,7 +267,9 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
 
 int Fail(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
-  return ExitCodeOf(status);
+  // There may be room again.
+  const bool is_full = IsOfFile(status) && absl::IsResourceExhausted(status);
+  return is_full ? kExitRetryable : ExitCodeOf(status);
 }
 
 // The own address, or --bind; "" to serve nothing. Everything that this process

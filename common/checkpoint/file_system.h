@@ -57,7 +57,8 @@ class FileSystem {
   // Atomic. `to` may not exist.
   virtual absl::Status Rename(const std::string& from,
                               const std::string& to) = 0;
-  // Returns when the folder's entries are on the disk.
+  // Returns when the folder's entries are on the disk, or at once where the
+  // file system has no such call.
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   // Removes a file, or a folder with the files in it (not with folders).
   virtual absl::Status Remove(const std::string& path) = 0;

@@ -180,8 +180,11 @@ absl::Status PosixFileSystem::SyncFolder(const std::string& path) {
   const FileDescriptor fd(Retried(
       [&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!fd.valid()) return ErrnoError("open folder", path);
-  if (fsync(fd.get()) != 0) return ErrnoError("fsync folder", path);
-  return absl::OkStatus();
+  // Some file systems have no fsync of folders: what others lose without it
+  // lies in their own hands. An error of the disk is never passed over.
+  const bool is_synced = fsync(fd.get()) == 0 || errno == EINVAL ||
+                         errno == ENOTSUP || errno == EOPNOTSUPP;
+  return is_synced ? absl::OkStatus() : ErrnoError("fsync folder", path);
 }
 
 absl::Status PosixFileSystem::Remove(const std::string& path) {

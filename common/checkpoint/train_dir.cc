@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
@@ -15,6 +16,30 @@ namespace {
 
 constexpr absl::string_view kTemporaryPrefix = ".tmp-";
 constexpr absl::string_view kReplacedPrefix = ".old-";
+// No run gets so far. What a probe leaves that dies is removed as a writer's.
+constexpr int64_t kProbeStep = 999'999'999'998;
+
+absl::Status WriteAndRead(FileSystem* file_system, const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                   file_system->CreateFile(path));
+  RETURN_IF_ERROR(file->Append("x"));
+  RETURN_IF_ERROR(file->Sync());
+  file.reset();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> written,
+                   file_system->OpenFile(path));
+  char byte = 0;
+  return written->ReadAt(0, 1, &byte);
+}
+
+absl::Status TrySave(FileSystem* file_system, const std::string& train_dir,
+                     const std::string& made, const std::string& renamed) {
+  RETURN_IF_ERROR(file_system->CreateFolder(made));
+  RETURN_IF_ERROR(WriteAndRead(file_system, made + "/probe"));
+  RETURN_IF_ERROR(file_system->SyncFolder(made));
+  RETURN_IF_ERROR(file_system->Rename(made, renamed));
+  RETURN_IF_ERROR(file_system->SyncFolder(train_dir));
+  return file_system->Remove(renamed);
+}
 
 }  // namespace
 
@@ -74,6 +99,24 @@ absl::Status CleanTrainDir(FileSystem* file_system,
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ProbeTrainDir(FileSystem* file_system,
+                           const std::string& train_dir) {
+  const std::string made =
+      absl::StrCat(train_dir, "/", TemporaryName(kProbeStep));
+  const std::string renamed =
+      absl::StrCat(train_dir, "/", TemporaryName(kProbeStep + 1));
+  const absl::Status status = TrySave(file_system, train_dir, made, renamed);
+  if (status.ok()) return status;
+  file_system->Remove(made).IgnoreError();
+  file_system->Remove(renamed).IgnoreError();
+  return absl::Status(
+      status.code(),
+      absl::StrCat("use train_dir '", train_dir,
+                   "': no checkpoint can be saved there: ", status.message(),
+                   absl::IsResourceExhausted(status) ? "; make room, or" : ";",
+                   " choose a --train_dir on another file system"));
 }
 
 }  // namespace muster

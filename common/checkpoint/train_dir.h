@@ -35,6 +35,13 @@ absl::StatusOr<std::vector<int64_t>> ListCheckpoints(
 absl::Status CleanTrainDir(FileSystem* file_system,
                            const std::string& train_dir);
 
+// Does with a few bytes what each save does, and removes them again, so that a
+// disk or file system that cannot take a checkpoint is known before the
+// training. REQUIRES: the caller holds the TrainDirLock. Errors: the file
+// system's, with what to do.
+absl::Status ProbeTrainDir(FileSystem* file_system,
+                           const std::string& train_dir);
+
 }  // namespace muster
 
 #endif  // COMMON_CHECKPOINT_TRAIN_DIR_H_

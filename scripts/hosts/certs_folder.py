@@ -12,6 +12,7 @@ import shutil
 import tempfile
 
 from trainings.failure import Failure
+from trainings.folder_lock import take_lock
 
 
 def check_new(path):
@@ -35,7 +36,7 @@ def replaced(path):
     new = None
     try:
         # Two changes at once would lose one. The lock is gone with its holder.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        take_lock(lock, fcntl.LOCK_EX, "--certs_dir=%s" % path)
         old = os.path.realpath(path)
         new = tempfile.mkdtemp(prefix=".%s." % name, dir=parent)
         if os.path.isdir(old):

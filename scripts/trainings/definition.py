@@ -10,6 +10,7 @@ import subprocess
 from hosts import places
 
 from .failure import Failure
+from .folder_lock import take_lock
 from .record import read_object, write_whole
 
 
@@ -49,7 +50,7 @@ class Folder:
         self._check()
         lock = open(os.path.join(self.path, ".lock"), "w", encoding="utf-8")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, self.flag)
         except BlockingIOError:
             raise Failure("%s: another %s runs there" % (
                 self.flag, self.verb)) from None

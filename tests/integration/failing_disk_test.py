@@ -35,6 +35,9 @@ replication { sync { min_replicas: 2 } }
 summary { every_steps: 0 }
 """
 EXIT_RETRY = 138
+EXIT_BAD_CONFIG = 2
+EXIT_BAD_CHECKPOINT = 3
+NO_LOCKS = ["-e", "trace=flock", "-e", "inject=flock:error=EOPNOTSUPP"]
 
 
 def missing_right():
@@ -68,6 +71,15 @@ class FailingDiskTest(harness.TestCase):
             under=["strace", "-f", "--seccomp-bpf", "-qq", "-o",
                    self.path(name + ".strace"), *strace])
         return chief, ps
+
+    def start_standalone(self, name, train_dir, training, *strace):
+        """One process under strace."""
+        return self.start(name, [
+            "strace", "-f", "--seccomp-bpf", "-qq", "-o",
+            self.path(name + ".strace"), *strace, harness.worker(),
+            "--standalone", "--compute_threads=1",
+            "--train_dir=" + self.path(train_dir),
+            "--training=" + self.write(name + ".textproto", training)])
 
     def assert_whole(self, path):
         code, output = self.run_to_end("inspect", [
@@ -118,6 +130,37 @@ class FailingDiskTest(harness.TestCase):
             name, SLOW_TRAINING, *files, "-e", "trace=write", "-e",
             "inject=write:error=ENOSPC:when=1")
         self.check_one_failure(name, chief, ps, "No space left on device")
+
+    def test_without_locks_the_chief_that_came_first_ends_with_3(self):
+        endless = TRAINING.replace("seconds: %d" % SECONDS, "steps: 100000000")
+        first = self.start_standalone("first", "run", endless, *NO_LOCKS)
+        first.wait_for(r" W .* this file system has no locks")
+        first.wait_for(r"saved \S+")
+        last = self.start_standalone("last", "run", TRAINING, *NO_LOCKS)
+        self.assertEqual(first.wait(), EXIT_BAD_CHECKPOINT, first.output)
+        self.assertRegex(first.output, r"another process \(process \d+ on .*\) "
+                         "writes into it now")
+        self.assertEqual(last.wait(), 0, last.output)
+        self.assert_whole(self.path("run"))
+
+    def test_what_cannot_be_saved_is_said_before_the_first_step(self):
+        task = self.start_standalone(
+            "rename", "run", TRAINING, "-e", "trace=rename", "-e",
+            "inject=rename:error=ENOSYS")
+        self.assertEqual(task.wait(), EXIT_BAD_CONFIG, task.output)
+        self.assertRegex(task.output, "no checkpoint can be saved there: "
+                         "rename .*choose a --train_dir on another")
+        self.assertNotIn("step=", task.output)
+        self.assertEqual([name for name in os.listdir(self.path("run"))
+                          if name != ".lock"], [])
+
+    def test_an_fsync_of_folders_that_is_missing_is_passed_over(self):
+        os.mkdir(self.path("run"))
+        task = self.start_standalone(
+            "folder", "run", TRAINING, "-P", self.path("run"), "-e",
+            "trace=fsync", "-e", "inject=fsync:error=EINVAL")
+        self.assertEqual(task.wait(), 0, task.output)
+        self.assert_whole(self.path("run"))
 
     def test_workers_are_there_if_a_ps_dies_before_the_last_save(self):
         name = "stay"

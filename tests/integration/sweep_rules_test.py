@@ -3,6 +3,7 @@ ensemble`: what its members are."""
 
 import contextlib
 import csv
+import errno
 import io
 import os
 import sys
@@ -20,7 +21,7 @@ from ensemble import flags as ensemble_flags
 from sweep import flags as sweep_flags
 from sweep import pruner, sampler, space, table, trial
 from sweep.driver import SweepDriver
-from trainings import devices
+from trainings import devices, folder_lock
 from trainings.definition import Folder
 from trainings.failure import Failure
 
@@ -76,6 +77,26 @@ class PathTest(harness.TestCase):
         for path in self.HONEST:
             options = launcher_flags.parse_arguments(["--train_dir=" + path])
             self.assertEqual(options.train_dir, path)
+
+
+class FolderLockTest(harness.TestCase):
+
+    def take(self, error):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), mock.patch(
+                "fcntl.flock", side_effect=OSError(error, "no")):
+            folder_lock.take_lock(None, 0, "--sweep_dir=run")
+        return said.getvalue()
+
+    def test_a_file_system_without_locks_is_said(self):
+        for error in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            self.assertIn("--sweep_dir=run: this file system has no locks",
+                          self.take(error))
+
+    def test_another_error_is_an_error(self):
+        for error in (errno.EIO, errno.EWOULDBLOCK):
+            with self.assertRaises(OSError):
+                self.take(error)
 
 
 class SpaceTest(harness.TestCase):

@@ -26,6 +26,11 @@ inline bool IsOfFile(const absl::Status& status) {
   return ReasonOf(status) == ErrorReason::kFile;
 }
 
+// The train_dir is another process's now: nothing more may be written there.
+inline bool IsTaken(const absl::Status& status) {
+  return IsOfFile(status) && status.code() == absl::StatusCode::kAlreadyExists;
+}
+
 // The peer is alive but has moved on or forgotten us.
 inline bool IsFenced(const absl::Status& status) {
   if (IsOfFile(status)) return false;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/client/call_status.h"
 
 namespace muster {
 namespace {
@@ -41,13 +42,12 @@ absl::Status CheckpointSaver::AfterEnter(const EpochRecord& epoch) {
   if (epoch.initialized || epoch.attached) {
     StartSave(epoch.global_step, epoch.now);
   }
-  return absl::OkStatus();
+  return taken_;
 }
 
 absl::Status CheckpointSaver::AfterStep(const StepRecord& step) {
-  if (!IsDue(step) || !WriterIsIdle()) return absl::OkStatus();
-  StartSave(step.global_step, step.now);
-  return absl::OkStatus();
+  if (IsDue(step) && WriterIsIdle()) StartSave(step.global_step, step.now);
+  return taken_;
 }
 
 absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
@@ -56,15 +56,21 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   if (end.failed) return absl::OkStatus();
   if (!options_.in_rounds && IsSaved(end.global_step)) return absl::OkStatus();
   absl::Status saved = SaveAtEnd();
-  if (!saved.ok() && !absl::IsResourceExhausted(saved)) {
+  if (!saved.ok() && taken_.ok() && !absl::IsResourceExhausted(saved)) {
     reporter_.Error(absl::StrCat(saved.message(), "; saving once more"));
     saved = SaveAtEnd();
   }
   return saved;
 }
 
-absl::Status CheckpointSaver::SaveAtEnd() {
+absl::StatusOr<PendingSave> CheckpointSaver::BeginSave() {
   absl::StatusOr<PendingSave> save = begin_();
+  if (IsTaken(save.status())) taken_ = save.status();
+  return save;
+}
+
+absl::Status CheckpointSaver::SaveAtEnd() {
+  absl::StatusOr<PendingSave> save = BeginSave();
   if (!save.ok()) return Annotate(save.status(), "final save");
   if (options_.in_rounds && IsSaved(save->global_step)) return absl::OkStatus();
   return Annotate(WriteFiles(*save), "final save");
@@ -106,7 +112,8 @@ void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
   WaitForWriter();
   period_.Start(global_step);
   last_time_ = now;
-  absl::StatusOr<PendingSave> save = begin_();
+  absl::StatusOr<PendingSave> save = BeginSave();
+  if (!taken_.ok()) return;
   if (!save.ok()) {
     Note(save.status());
     return SayFailure(global_step, save.status());
@@ -116,7 +123,7 @@ void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
 
 void CheckpointSaver::SaveNow(std::function<void(const absl::Status&)> done) {
   WaitForWriter();
-  absl::StatusOr<PendingSave> save = begin_();
+  absl::StatusOr<PendingSave> save = BeginSave();
   if (!save.ok()) {
     SayFailure(period_.last_step(), save.status());
     return done(save.status());

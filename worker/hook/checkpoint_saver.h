@@ -39,8 +39,9 @@ struct PendingSave {
 // A save that fails is said once and does not end the training: a new one, of
 // the values of then, is begun after retry_after, and after twice the time for
 // each further one that fails. Only the save at the end returns its error; it
-// is begun anew once, unless the disk is full. The training thread calls all
-// but the constructor.
+// is begun anew once, unless the disk is full. A train_dir that is another
+// process's now ends the training, too. The training thread calls all but the
+// constructor.
 class CheckpointSaver : public Hook {
  public:
   struct Options {
@@ -80,6 +81,7 @@ class CheckpointSaver : public Hook {
   bool IsDue(const StepRecord& step) const;
   bool RetryIsDue(absl::Time now) const;
   absl::Status SaveAtEnd();
+  absl::StatusOr<PendingSave> BeginSave();
   bool IsSaved(int64_t global_step) const;
   void Note(const absl::Status& saved);
   void StartSave(int64_t global_step, absl::Time now);
@@ -96,6 +98,8 @@ class CheckpointSaver : public Hook {
   // Used by the training thread only.
   StepPeriod period_;
   absl::Time last_time_ = absl::InfinitePast();
+  // The train_dir is another process's now.
+  absl::Status taken_;
 
   mutable absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;

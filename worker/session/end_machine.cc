@@ -224,6 +224,7 @@ Exit EndMachine::ExitOfCompleted() const {
                     "; the ps tasks keep the model for --worker_timeout, in "
                     "which another start of this task saves it");
   }
+  if (IsTaken(failure)) return {kExitBadCheckpoint, std::move(text)};
   // There may be room again, and ps task 0 keeps the model for a while.
   const int code =
       absl::IsResourceExhausted(failure) ? kExitRetryable : kExitFailed;

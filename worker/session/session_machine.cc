@@ -270,8 +270,8 @@ void SessionMachine::On(const TrainEvent& event) {
   const absl::Status& status = event.report.status();
   if (IsStopped(status)) return steps_.OnGivenUp();
   if (!IsTransient(status) && !IsFenced(status)) {
-    return Fail(
-        {UnlessDamaged(status, kExitFailed), std::string(status.message())});
+    const int code = IsTaken(status) ? kExitBadCheckpoint : kExitFailed;
+    return Fail({UnlessDamaged(status, code), std::string(status.message())});
   }
   if (event.may_resume) {
     steps_.OnUnfinished(std::string(status.message()));

@@ -9,10 +9,10 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "worker/client/call_status.h"
 #include "worker/training/replication_settings.h"
 
 namespace muster {
-
 absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
     const Worker& worker) {
   const WorkerOptions& options = *worker.options;
@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
                      DescribeReplication(replication)));
   }
   auto parts = absl::WrapUnique(new ChiefParts(worker));
-  RETURN_IF_ERROR(parts->OpenTrainDir());
+  RETURN_IF_ERROR(OfFile(parts->OpenTrainDir()));
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
   parts->evaluator_ = std::make_unique<Evaluator>(
@@ -43,9 +43,21 @@ absl::Status ChiefParts::OpenTrainDir() {
     options.reporter.Info("no --train_dir: nothing is saved");
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(lock_, TrainDirLock::Acquire(options.train_dir));
+  ASSIGN_OR_RETURN(
+      lock_, TrainDirLock::Acquire(options.train_dir,
+                                   {options.incarnation, options.reporter}));
   // A chief that was killed in a save has left parts of it there.
-  return CleanTrainDir(file_system_.get(), options.train_dir);
+  RETURN_IF_ERROR(CleanTrainDir(file_system_.get(), options.train_dir));
+  return ProbeTrainDir(file_system_.get(), options.train_dir);
+}
+
+absl::Status ChiefParts::CheckHeld() const {
+  return lock_ == nullptr ? absl::OkStatus() : OfFile(lock_->CheckHeld());
+}
+
+absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
+  RETURN_IF_ERROR(CheckHeld());
+  return saver_->Begin();
 }
 
 absl::Status ChiefParts::CreateLoader() {

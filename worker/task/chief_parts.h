@@ -56,13 +56,17 @@ class ChiefParts {
     std::function<bool()> go_on;
   };
 
-  // Errors: those of TrainDirLock::Acquire, CleanTrainDir and
+  // Errors: those of TrainDirLock::Acquire, CleanTrainDir, ProbeTrainDir and
   // InitialWeights::OpenForRun.
   static absl::StatusOr<std::unique_ptr<ChiefParts>> Create(
       const Worker& worker);
 
   FileSystem* file_system() { return file_system_.get(); }
   ModelLoader* loader() { return loader_.get(); }
+  // As ModelSaver::Begin, if the train_dir is still this process's.
+  absl::StatusOr<PendingSave> BeginSave();
+  // Errors: TrainDirLock::CheckHeld's, of a file.
+  absl::Status CheckHeld() const;
   ModelSaver* saver() { return saver_.get(); }
   Evaluator* evaluator() { return evaluator_.get(); }
   // The run's time before this process.

@@ -433,7 +433,7 @@ absl::Status WorkerTask::CreateHooks() {
   parts.write_file = &WriteFileAtomically;
   parts.write_progress = options_.write_progress;
   parts.reporter = options_.reporter;
-  parts.begin_save = [this] { return chief_->saver()->Begin(); };
+  parts.begin_save = [this] { return chief_->BeginSave(); };
   parts.evaluate = [this] {
     return chief_->evaluator()->Evaluate(
         [this] { return session_->MayGoOn(); });
@@ -643,6 +643,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   if (options_.train_dir.empty() || !evaluated.has_value()) {
     return absl::OkStatus();
   }
+  RETURN_IF_ERROR(chief_->CheckHeld());
   TrainingResult result = DescribeRun();
   result.evaluation = *evaluated;
   result.final_loss = session_->last_loss();

@@ -163,6 +163,12 @@ TEST_F(SafetensorsFileTest, FollowsNoLinkAndReadsNoFolder) {
   unlink(folder_link.c_str());
 }
 
+// The system's own folders have none: EINVAL.
+TEST_F(SafetensorsFileTest, AFolderWithoutFsync_IsPassedOver) {
+  EXPECT_THAT(fs_.SyncFolder("/proc"), IsOk());
+  EXPECT_FALSE(fs_.SyncFolder("/no/such folder").ok());
+}
+
 TEST_F(SafetensorsFileTest, IsForItsOwnerOnlyAndNeverOverwritten) {
   WriteExample();
   struct stat status = {};

@@ -8,7 +8,10 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(TrainDirTest, NamesFoldersBySteps) {
   EXPECT_EQ(CheckpointName(0), "ckpt-000000000000");
@@ -49,6 +52,48 @@ TEST(TrainDirTest, CleansUpAfterADeadWriterOnly) {
   EXPECT_THAT(fs.List("train"),
               IsOkAndHolds(ElementsAre(".tmp-mine", CheckpointName(1),
                                        CheckpointName(2), "events")));
+}
+
+TEST(TrainDirTest, AProbe_LeavesNothing) {
+  FakeFileSystem fs("train");
+  ASSERT_THAT(ProbeTrainDir(&fs, "train"), IsOk());
+  EXPECT_THAT(fs.List("train"), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(TrainDirTest, WhateverASaveNeedsAndLacks_IsFoundByTheProbe) {
+  FakeFileSystem counted("train");
+  ASSERT_THAT(ProbeTrainDir(&counted, "train"), IsOk());
+  for (int call = 1; call <= counted.calls(); ++call) {
+    FakeFileSystem fs("train");
+    fs.FailAt(call, absl::UnimplementedError("Function not implemented"));
+    EXPECT_THAT(ProbeTrainDir(&fs, "train"),
+                StatusIs(absl::StatusCode::kUnimplemented,
+                         AllOf(HasSubstr("no checkpoint can be saved there"),
+                               HasSubstr("choose a --train_dir on another"))))
+        << call;
+    EXPECT_THAT(fs.List("train"), IsOkAndHolds(IsEmpty())) << call;
+  }
+}
+
+TEST(TrainDirTest, AProbeOfAFullDisk_AsksForRoom) {
+  FakeFileSystem fs("train");
+  fs.FailAt(3, absl::ResourceExhaustedError("No space left on device"));
+  EXPECT_THAT(
+      ProbeTrainDir(&fs, "train"),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("make room")));
+}
+
+TEST(TrainDirTest, AProbeThatDied_IsCleanedUp) {
+  FakeFileSystem counted("train");
+  ASSERT_THAT(ProbeTrainDir(&counted, "train"), IsOk());
+  for (int call = 2; call <= counted.calls(); ++call) {
+    FakeFileSystem fs("train");
+    fs.FailFrom(call, absl::UnknownError("killed"));
+    EXPECT_FALSE(ProbeTrainDir(&fs, "train").ok());
+    fs.Restart();
+    ASSERT_THAT(CleanTrainDir(&fs, "train"), IsOk());
+    EXPECT_THAT(fs.List("train"), IsOkAndHolds(IsEmpty())) << call;
+  }
 }
 
 }  // namespace

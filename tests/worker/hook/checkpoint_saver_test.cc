@@ -254,5 +254,27 @@ TEST_F(CheckpointSaverTest, LostShardAtBeginIsSaidAndPassedOver) {
   EXPECT_THAT(lines_.lines(), ElementsAre(HasSubstr("ps gone")));
 }
 
+TEST_F(CheckpointSaverTest, AFolderThatIsAnothers_EndsTheTraining) {
+  CheckpointSaver::Options options;
+  options.every_steps = 1;
+  Make(options);
+  Enter(/*initialized=*/false);
+  begin_error_ = OfFile(absl::AlreadyExistsError("another process writes"));
+  StepRecord step;
+  step.global_step = 1;
+  EXPECT_TRUE(IsTaken(saver_->AfterStep(step)));
+  EXPECT_TRUE(IsTaken(End()));
+  EXPECT_THAT(begun_, ElementsAre(0, 0)) << "not tried again";
+}
+
+TEST_F(CheckpointSaverTest, AFolderFoundTakenByARequest_EndsTheTraining) {
+  Make({});
+  Enter(/*initialized=*/false);
+  begin_error_ = OfFile(absl::AlreadyExistsError("another process writes"));
+  saver_->SaveNow(
+      [](const absl::Status& status) { EXPECT_TRUE(IsTaken(status)); });
+  EXPECT_TRUE(IsTaken(saver_->AfterStep(StepRecord())));
+}
+
 }  // namespace
 }  // namespace muster

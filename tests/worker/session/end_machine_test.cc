@@ -5,6 +5,7 @@
 
 #include "common/cluster/task_id.h"
 #include "common/rpc/error_reason.h"
+#include "worker/client/call_status.h"
 
 namespace muster {
 namespace {
@@ -93,6 +94,16 @@ TEST(EndMachineTest, AFailedSaveIsInTheFinishAndTheExit) {
   ASSERT_TRUE(exit.has_value());
   EXPECT_EQ(exit->code, kExitRetryable);
   EXPECT_THAT(exit->text, HasSubstr("the disk is full; the ps tasks keep"));
+}
+
+TEST(EndMachineTest, AFolderThatIsAnothersAtTheEnd_EndsWithThree) {
+  EndMachine end(Task(0));
+  end.Save(/*completed=*/true, "steps");
+  end.OnSaved(OfFile(absl::AlreadyExistsError("another process")));
+  end.FinishCompleted();
+  const auto exit = end.OnFinished(Finished(STOPPING), kNow);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, kExitBadCheckpoint);
 }
 
 TEST(EndMachineTest, AChiefThatFailsEndsTheJob) {

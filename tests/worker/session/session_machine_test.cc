@@ -7,6 +7,7 @@
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "tests/worker/session/session_machine_fixture.h"
+#include "worker/client/call_status.h"
 #include "worker/client/failing_time.h"
 
 namespace muster {
@@ -290,6 +291,16 @@ TEST_F(SessionMachineTest, UnusableCheckpointEndsTheJobWithThree) {
   Send(RegisterEvent{Registered(State(INITIAL))});
   Send(BeginEpochEvent{BeginEpochReply()});
   Send(LoadEvent{absl::FailedPreconditionError("conv1/weights"), true});
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+  EXPECT_TRUE(Get<SendFinish>()->stop_job);
+  Send(FinishEvent{FinishReply()});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitBadCheckpoint);
+}
+
+TEST_F(SessionMachineTest, AFolderThatIsAnothers_EndsTheJobWithThree) {
+  RunToFirstStep(/*chief=*/true);
+  Send(TrainEvent{OfFile(absl::AlreadyExistsError("another process"))});
   ASSERT_NE(Get<SendFinish>(), nullptr);
   EXPECT_TRUE(Get<SendFinish>()->stop_job);
   Send(FinishEvent{FinishReply()});
