@@ -112,6 +112,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   worker.may_be_chief = admission_.IsChief(request);
   Hear(worker, now);
   if (worker.may_be_chief && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
+    if (!SameProcess(chief_, sender)) unsaved_.OnOverdue("", now);
     chief_ = sender;
   }
   ++state_version_;
@@ -662,10 +663,13 @@ StepWait Coordinator::ExplainWait(const TaskKey& task) const {
     return {{}, "a ps task that stops to be saved and to leave"};
   }
   if (needs_chief_) {
-    return {{KeyOf(chief_)},
-            absl::StrCat(
-                "to come back and save the model: ",
-                unsaved_.Describe(budget_.steps() + budget_.outstanding()))};
+    return {
+        {KeyOf(chief_)},
+        absl::StrCat(
+            unsaved_.overdue().empty()
+                ? "to come back and save the model"
+                : absl::StrCat("to end ", unsaved_.overdue()),
+            ": ", unsaved_.Describe(budget_.steps() + budget_.outstanding()))};
   }
   return gate_->Explain(task, KeyOf(chief_));
 }
@@ -816,17 +820,19 @@ absl::StatusOr<ReportSaveReply> Coordinator::ReportSave(
                     EscapeForLog(request.error(), kMaxErrorChars))) {
     ++state_version_;
   }
-  if (request.error().empty() &&
+  unsaved_.OnOverdue(EscapeForLog(request.overdue(), kMaxReasonChars), now);
+  if (request.error().empty() && request.overdue().empty() &&
       epoch_.CheckCommitted("save", request.model_epoch()).ok() &&
       request.global_step() <= budget_.steps() + budget_.outstanding()) {
     // Some of its steps may not have been reported yet.
     unsaved_.OnSaved(std::min(request.global_step(), budget_.steps()), now);
-    CheckPause(now);
   }
+  CheckPause(now);
   return ReportSaveReply();
 }
 
 bool Coordinator::NeedsChief(absl::Time now) const {
+  if (phase_ == RUNNING && unsaved_.IsOverdue(now)) return true;
   if (phase_ != RUNNING ||
       !unsaved_.IsSaveDue(budget_.steps() + budget_.outstanding(), now)) {
     return false;
@@ -838,14 +844,19 @@ bool Coordinator::NeedsChief(absl::Time now) const {
 }
 
 void Coordinator::CheckPause(absl::Time now) {
+  if (!unsaved_.IsOverdue(now)) unsaved_.OnOverdue("", now);
   const bool needed = std::exchange(needs_chief_, NeedsChief(now));
   if (needed == needs_chief_) return;
   ++state_version_;
   if (needs_chief_) {
-    Say(absl::StrCat("no step is granted until ", TaskName(KeyOf(chief_)),
-                     " is back to save the model: ",
-                     unsaved_.Describe(budget_.steps() + budget_.outstanding()),
-                     "; start it again"));
+    const std::string& overdue = unsaved_.overdue();
+    Say(absl::StrCat(
+        "no step is granted until ", TaskName(KeyOf(chief_)),
+        overdue.empty() ? " is back to save the model"
+                        : absl::StrCat(" has ended ", overdue),
+        ": ", unsaved_.Describe(budget_.steps() + budget_.outstanding()),
+        overdue.empty() ? "; start it again"
+                        : "; look at the disk of its --train_dir"));
   } else if (phase_ == RUNNING) {
     Say("steps are granted again");
   }

@@ -231,7 +231,8 @@ class Coordinator {
   const CoordinatorWorker* LiveChief() const;
 
   // ---- Saves, and a chief that is lost -------------------------------------
-  // Would further steps be lost, with nobody there to save them?
+  // Would further steps be lost, with nobody there to save them, or a save that
+  // does not end?
   bool NeedsChief(absl::Time now) const;
   // Begins or ends the pause of grants until the chief is back.
   void CheckPause(absl::Time now);

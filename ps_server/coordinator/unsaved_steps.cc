@@ -1,11 +1,18 @@
 #include "ps_server/coordinator/unsaved_steps.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ps_server/caller/count_range.h"
 
 namespace muster {
+namespace {
+
+// Three times as long as it takes until it is said again.
+constexpr absl::Duration kOverdueTime = absl::Seconds(90);
+
+}  // namespace
 
 absl::Status UnsavedSteps::Start(const CommitEpochRequest& commit,
                                  absl::Time now) {
@@ -29,6 +36,11 @@ void UnsavedSteps::OnSaved(int64_t global_step, absl::Time now) {
   if (global_step < saved_step_) return;
   saved_step_ = global_step;
   saved_at_ = now;
+}
+
+void UnsavedSteps::OnOverdue(std::string what, absl::Time now) {
+  overdue_ = std::move(what);
+  overdue_until_ = overdue_.empty() ? absl::InfinitePast() : now + kOverdueTime;
 }
 
 bool UnsavedSteps::IsSaveDue(int64_t steps, absl::Time now) const {

@@ -24,6 +24,12 @@ class UnsavedSteps {
   // A checkpoint of `global_step` is whole. A late repeat has no effect.
   void OnSaved(int64_t global_step, absl::Time now);
 
+  // The chief says what takes too long, "the save of step 400, which ...",
+  // again and again until it says "".
+  void OnOverdue(std::string what, absl::Time now);
+  // Should it not be heard of, nobody waits for what may be over long ago.
+  bool IsOverdue(absl::Time now) const { return now < overdue_until_; }
+  const std::string& overdue() const { return overdue_; }
   // The chief has finished, and has nothing more to save.
   void OnLastSave() { awaits_last_save_ = false; }
   // Is the save at the end of the job still to be made?
@@ -40,6 +46,8 @@ class UnsavedSteps {
   absl::Duration every_ = absl::ZeroDuration();  // zero: not by time
   int64_t saved_step_ = 0;
   absl::Time saved_at_ = absl::InfiniteFuture();
+  std::string overdue_;
+  absl::Time overdue_until_ = absl::InfinitePast();
 };
 
 }  // namespace muster

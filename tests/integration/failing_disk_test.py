@@ -37,6 +37,9 @@ summary { every_steps: 0 }
 EXIT_RETRY = 138
 EXIT_BAD_CONFIG = 2
 EXIT_BAD_CHECKPOINT = 3
+# Of a save that hangs; the limit is much shorter.
+HANG_S = 4
+LIMIT_S = 0.2
 NO_LOCKS = ["-e", "trace=flock", "-e", "inject=flock:error=EOPNOTSUPP"]
 
 
@@ -130,6 +133,26 @@ class FailingDiskTest(harness.TestCase):
             name, SLOW_TRAINING, *files, "-e", "trace=write", "-e",
             "inject=write:error=ENOSPC:when=1")
         self.check_one_failure(name, chief, ps, "No space left on device")
+
+    def test_a_save_that_hangs_pauses_the_job_and_no_longer(self):
+        name = "hang"
+        files = []
+        for step in range(1, STEPS):
+            files += ["-P", os.path.join(
+                self.path(name), ".tmp-ckpt-%012d" % step,
+                "parameters.safetensors")]
+        training = SLOW_TRAINING.replace(
+            "checkpoint {", "checkpoint { max_save_seconds: %r" % LIMIT_S)
+        chief, ps = self.start_traced(
+            name, training, *files, "-e", "trace=fsync", "-e",
+            "inject=fsync:delay_enter=%ds:when=1" % HANG_S)
+        ps.wait_for(r"no step is granted until /job:worker/task:0 has ended "
+                    r"the save of step \d+, which has taken .*"
+                    r"look at the disk")
+        ps.wait_for("steps are granted again")
+        self.assertEqual(chief.wait(), 0, chief.output)
+        self.assertEqual(ps.wait(), 0, ps.output)
+        self.assert_whole(os.path.join(self.path(name), "ckpt-%012d" % STEPS))
 
     def test_without_locks_the_chief_that_came_first_ends_with_3(self):
         endless = TRAINING.replace("seconds: %d" % SECONDS, "steps: 100000000")

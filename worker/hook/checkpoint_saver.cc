@@ -142,13 +142,20 @@ void CheckpointSaver::Write(PendingSave save,
 }
 
 absl::Status CheckpointSaver::WriteFiles(const PendingSave& save) {
-  const absl::StatusOr<std::string> folder = save.write();
+  const absl::StatusOr<std::string> folder = WriteWatched(save);
   if (!folder.ok()) return folder.status();
   reporter_.Info(absl::StrCat("saved ", *folder));
   absl::MutexLock lock(&mu_);
   saved_step_ = save.has_unreported ? -1 : save.global_step;
   newest_ = *folder;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CheckpointSaver::WriteWatched(
+    const PendingSave& save) {
+  if (options_.watch == nullptr) return save.write();
+  return options_.watch->Watch(absl::StrCat("save of step ", save.global_step),
+                               save.write);
 }
 
 // For a save that the training does not depend on.

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
+#include "common/checkpoint/write_watch.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
 
@@ -55,6 +56,8 @@ class CheckpointSaver : public Hook {
     bool in_rounds = false;
     // Outlives the saver.
     const Clock* clock = SystemClock();
+    // Watches the writing; outlives the saver. Null: nobody does.
+    WriteWatch* watch = nullptr;
   };
   // Fixes the values of all shards at this instant.
   using Begin = std::function<absl::StatusOr<PendingSave>()>;
@@ -87,6 +90,7 @@ class CheckpointSaver : public Hook {
   void StartSave(int64_t global_step, absl::Time now);
   void Write(PendingSave save, std::function<void(const absl::Status&)> done);
   absl::Status WriteFiles(const PendingSave& save);
+  absl::StatusOr<std::string> WriteWatched(const PendingSave& save);
   void SayFailure(int64_t global_step, const absl::Status& status);
   void ThreadLoop();
   bool WriterIsIdle() const;

@@ -270,7 +270,7 @@ void SessionMachine::On(const TrainEvent& event) {
   const absl::Status& status = event.report.status();
   if (IsStopped(status)) return steps_.OnGivenUp();
   if (!IsTransient(status) && !IsFenced(status)) {
-    const int code = IsTaken(status) ? kExitBadCheckpoint : kExitFailed;
+    const ExitCode code = IsTaken(status) ? kExitBadCheckpoint : kExitFailed;
     return Fail({UnlessDamaged(status, code), std::string(status.message())});
   }
   if (event.may_resume) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -9,10 +10,17 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/rpc/call_table.h"
 #include "worker/client/call_status.h"
 #include "worker/training/replication_settings.h"
 
 namespace muster {
+namespace {
+
+constexpr absl::Duration kReportTimeout = absl::Seconds(10);
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
     const Worker& worker) {
   const WorkerOptions& options = *worker.options;
@@ -26,13 +34,33 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
                      DescribeReplication(replication)));
   }
   auto parts = absl::WrapUnique(new ChiefParts(worker));
-  RETURN_IF_ERROR(OfFile(parts->OpenTrainDir()));
+  parts->CreateWriteWatch();
+  RETURN_IF_ERROR(parts->write_watch()->Watch(
+      "opening of --train_dir", [&] { return OfFile(parts->OpenTrainDir()); }));
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
   parts->evaluator_ = std::make_unique<Evaluator>(
       worker.options->training.evaluation(), worker.test_set, worker.test_model,
       worker.client, parts->rounds_.get(), worker.bad_records);
   return parts;
+}
+
+void ChiefParts::CreateWriteWatch() {
+  const WorkerOptions& options = *worker_.options;
+  WriteWatch::Options watch;
+  watch.clock = options.clock;
+  watch.limit = absl::Seconds(options.training.checkpoint().max_save_seconds());
+  watch.reporter = options.reporter;
+  watch.report = [this](const std::string& overdue) {
+    ReportSaveRequest request;
+    *request.mutable_sender() = SenderOf(*worker_.options);
+    request.set_overdue(overdue);
+    // Should it get lost, it is said again or forgotten.
+    worker_.coordination->Call(kReportSaveCall, request,
+                               worker_.options->clock->Now() + kReportTimeout,
+                               [](const absl::StatusOr<ReportSaveReply>&) {});
+  };
+  write_watch_ = std::make_unique<WriteWatch>(std::move(watch));
 }
 
 absl::Status ChiefParts::OpenTrainDir() {
@@ -56,7 +84,8 @@ absl::Status ChiefParts::CheckHeld() const {
 }
 
 absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
-  RETURN_IF_ERROR(CheckHeld());
+  RETURN_IF_ERROR(write_watch_->Watch("look at the --train_dir",
+                                      [this] { return CheckHeld(); }));
   return saver_->Begin();
 }
 

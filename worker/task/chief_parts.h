@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/train_dir_lock.h"
+#include "common/checkpoint/write_watch.h"
 #include "common/cluster/task_id.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/link.h"
@@ -61,6 +62,8 @@ class ChiefParts {
   static absl::StatusOr<std::unique_ptr<ChiefParts>> Create(
       const Worker& worker);
 
+  // Watches what the chief writes.
+  WriteWatch* write_watch() { return write_watch_.get(); }
   FileSystem* file_system() { return file_system_.get(); }
   ModelLoader* loader() { return loader_.get(); }
   // As ModelSaver::Begin, if the train_dir is still this process's.
@@ -75,11 +78,13 @@ class ChiefParts {
  private:
   explicit ChiefParts(const Worker& worker) : worker_(worker) {}
 
+  void CreateWriteWatch();
   absl::Status OpenTrainDir();
   absl::Status CreateLoader();
   void CreateSaver();
 
   const Worker worker_;
+  std::unique_ptr<WriteWatch> write_watch_;
   std::unique_ptr<FileSystem> file_system_;
   // The same for what is restored: a stop ends it, and no save.
   std::unique_ptr<FileSystem> restored_files_;

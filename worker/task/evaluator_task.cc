@@ -53,6 +53,10 @@ absl::Status EvaluatorTask::CreateParts() {
     ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait,
                                                   options_.credentials));
   }
+  WriteWatch::Options watch;
+  watch.clock = options_.clock;
+  watch.reporter = options_.reporter;
+  write_watch_ = std::make_unique<WriteWatch>(std::move(watch));
   RETURN_IF_ERROR(CreateModel());
   ASSIGN_OR_RETURN(test_set_, OpenDataSet(options_.training, *saved_->model(),
                                           Split::kTest));
@@ -147,9 +151,10 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
     MakeEvaluationSummaries(summaries_.get(), options_.reporter)(step, result);
   }
   last_step_ = step;
-  const absl::Status written =
-      WriteFileAtomically(absl::StrCat(options_.train_dir, "/evaluator.json"),
-                          EvaluationJson(step, result));
+  const std::string path = absl::StrCat(options_.train_dir, "/evaluator.json");
+  const absl::Status written = write_watch_->Watch(
+      absl::StrCat("write of ", path),
+      [&] { return WriteFileAtomically(path, EvaluationJson(step, result)); });
   if (!written.ok()) options_.reporter.Error(written.message());
 }
 

@@ -13,6 +13,7 @@
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/write_watch.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
@@ -88,6 +89,7 @@ class EvaluatorTask {
 
   const EvaluatorOptions options_;
   const std::unique_ptr<FileSystem> file_system_;
+  std::unique_ptr<WriteWatch> write_watch_;
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<SavedModel> saved_;
   std::unique_ptr<DataSet> test_set_;

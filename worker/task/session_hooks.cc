@@ -63,6 +63,7 @@ std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
   saving.every_steps = checkpoint.every_steps();
   saving.every = absl::Seconds(checkpoint.every_seconds());
   saving.in_rounds = options.training.replication().has_sync();
+  saving.watch = parts.write_watch;
   return std::make_unique<CheckpointSaver>(
       saving, WriteSummariesFirst(parts.summaries.writer, parts.begin_save),
       parts.reporter);

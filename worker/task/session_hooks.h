@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/reporter.h"
+#include "common/checkpoint/write_watch.h"
 #include "proto/training.pb.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
@@ -54,6 +55,7 @@ class SessionHooks {
     Reporter reporter;
     Profiler::Write write_file;
     // The chief's only.
+    WriteWatch* write_watch = nullptr;
     CheckpointSaver::Begin begin_save;
     Evaluation::Evaluate evaluate;
     RequestStop stop_job;

@@ -80,7 +80,13 @@ WorkerTask::WorkerTask(WorkerOptions options) : options_(std::move(options)) {
   ps_addresses_ = options_.cluster.ps_addresses();
 }
 
-WorkerTask::~WorkerTask() = default;
+WorkerTask::~WorkerTask() {
+  session_.reset();
+  hooks_.reset();
+  if (summaries_ == nullptr) return;
+  chief_->write_watch()->Watch("write of the last summaries",
+                               [this] { summaries_.reset(); });
+}
 
 absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateHealth());
@@ -430,7 +436,11 @@ absl::Status WorkerTask::CreateHooks() {
   options.kept_training.train_dir = options_.train_dir;
   options.kept_training.training = given_training_;
   SessionHooks::Parts parts;
-  parts.write_file = &WriteFileAtomically;
+  parts.write_file = [this](const std::string& path,
+                            const std::string& content) {
+    return WriteFile(path, content);
+  };
+  if (is_chief()) parts.write_watch = chief_->write_watch();
   parts.write_progress = options_.write_progress;
   parts.reporter = options_.reporter;
   parts.begin_save = [this] { return chief_->BeginSave(); };
@@ -660,9 +670,16 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   times.end = options_.clock->Now();
   AddSpeed(StateAtEnd(), times, &result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
-  RETURN_IF_ERROR(OfFile(WriteFileAtomically(path, ResultJson(result))));
+  RETURN_IF_ERROR(OfFile(WriteFile(path, ResultJson(result))));
   options_.reporter.Info(absl::StrCat("wrote ", path));
   return absl::OkStatus();
+}
+
+absl::Status WorkerTask::WriteFile(const std::string& path,
+                                   const std::string& content) const {
+  const auto write = [&] { return WriteFileAtomically(path, content); };
+  if (!is_chief()) return write();
+  return chief_->write_watch()->Watch(absl::StrCat("write of ", path), write);
 }
 
 int WorkerTask::Run() { return session_->Run(); }

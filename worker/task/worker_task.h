@@ -100,6 +100,9 @@ class WorkerTask {
   JobState StateAtEnd() const;
   TrainingResult DescribeRun() const;
   absl::Status WriteResult(const EndRecord& end) const;
+  // Into --train_dir; the chief says if that takes long.
+  absl::Status WriteFile(const std::string& path,
+                         const std::string& content) const;
 
   // The training's rates are scaled when the towers are known, before anybody
   // reads them; then constant.

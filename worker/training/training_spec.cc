@@ -43,6 +43,7 @@ constexpr int64_t kMostEvaluationRows = 512;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
 constexpr int32_t kDefaultKeep = 5;
+constexpr double kDefaultMaxSaveSeconds = 300;
 constexpr int32_t kDefaultMaxRefusals = 3;
 constexpr int64_t kDefaultSummarySteps = 100;
 constexpr int32_t kDefaultSummaryImages = 3;
@@ -103,6 +104,9 @@ void FillDefaults(TrainingSpec* spec) {
   }
   CheckpointSpec* checkpoint = spec->mutable_checkpoint();
   if (checkpoint->keep() == 0) checkpoint->set_keep(kDefaultKeep);
+  if (checkpoint->max_save_seconds() == 0) {
+    checkpoint->set_max_save_seconds(kDefaultMaxSaveSeconds);
+  }
   SummarySpec* summary = spec->mutable_summary();
   if (!summary->has_every_steps()) {
     summary->set_every_steps(kDefaultSummarySteps);
@@ -327,6 +331,8 @@ absl::Status ValidatePeriods(const TrainingSpec& spec) {
                                       INT32_MAX, "1 or more"));
   RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.keep_every_hours",
                                          checkpoint.keep_every_hours()));
+  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.max_save_seconds",
+                                         checkpoint.max_save_seconds()));
   RETURN_IF_ERROR(ValidateSummary(spec.summary()));
   RETURN_IF_ERROR(CheckNotNegative("evaluation.every_steps",
                                    spec.evaluation().every_steps()));

@@ -9,6 +9,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -62,6 +63,13 @@ class CoordinatorLostChiefTest : public CoordinatorTest {
     *request.mutable_sender() = chief;
     request.set_global_step(global_step);
     request.set_model_epoch(epoch_);
+    ASSERT_THAT(coordinator_.ReportSave(request, now_), IsOk());
+  }
+
+  void ReportOverdue(const Sender& chief, const std::string& overdue) {
+    ReportSaveRequest request;
+    *request.mutable_sender() = chief;
+    request.set_overdue(overdue);
     ASSERT_THAT(coordinator_.ReportSave(request, now_), IsOk());
   }
 
@@ -265,6 +273,71 @@ TEST_F(CoordinatorLostChiefTest, NoRoundBeginsBeyondTheInterval) {
   }
   EXPECT_EQ(step, 2);
   EXPECT_EQ(coordinator_.global_step(), 2);
+}
+
+// ---- A chief that is there, and whose save hangs ----
+
+TEST_F(CoordinatorLostChiefTest,
+       ASaveThatTakesTooLong_PausesGrantsUntilItEnds) {
+  Start(/*stop_steps=*/1000);
+  EXPECT_EQ(Train(30), 30);
+  coordinator_.TakeLines();
+  ReportOverdue(chief_, "the save of step 20, which has taken 300 s");
+  EXPECT_EQ(Train(100), 0);
+  const StepReply reply = Step(worker_, taken_);
+  ASSERT_EQ(reply.waiting_for_size(), 1);
+  EXPECT_EQ(reply.waiting_for(0).index(), 0);
+  EXPECT_THAT(reply.waiting_why(), HasSubstr("to end the save of step 20"));
+  EXPECT_THAT(coordinator_.TakeLines(),
+              ElementsAre(AllOf(
+                  HasSubstr("no step is granted until /job:worker/task:0 has "
+                            "ended the save of step 20, which has taken 300 s"),
+                  HasSubstr("steps since the save at step 0"),
+                  HasSubstr("look at the disk"))));
+  // It is said again as long as it hangs.
+  for (int i = 0; i < 20; ++i) {
+    Pass(absl::Seconds(30), {chief_, worker_});
+    ReportOverdue(chief_, "the save of step 20, which has taken longer");
+    EXPECT_EQ(Train(1), 0);
+  }
+  ReportSave(chief_, 20);
+  EXPECT_THAT(coordinator_.TakeLines(),
+              Contains(HasSubstr("steps are granted again")));
+  EXPECT_EQ(Train(50), 50);
+}
+
+TEST_F(CoordinatorLostChiefTest, ASaveThatFailsAfterTooLong_EndsThePause) {
+  Start(/*stop_steps=*/1000);
+  ReportOverdue(chief_, "the save of step 0");
+  EXPECT_EQ(Train(100), 0);
+  ReportOverdue(chief_, "");
+  EXPECT_EQ(Train(50), 50);
+}
+
+TEST_F(CoordinatorLostChiefTest, AnotherStartOfTheChief_EndsThePause) {
+  Start(/*stop_steps=*/1000);
+  ReportOverdue(chief_, "the save of step 0");
+  EXPECT_EQ(Train(100), 0);
+  ASSERT_THAT(Register(MakeSender(0, 555)), IsOk());
+  EXPECT_EQ(Train(5), 5);
+}
+
+TEST_F(CoordinatorLostChiefTest, ATooLongSaveThatIsNotSaidAgain_IsForgotten) {
+  Start(/*stop_steps=*/1000);
+  ReportOverdue(chief_, "the save of step 0");
+  Pass(absl::Seconds(89), {chief_, worker_});
+  EXPECT_EQ(Train(5), 0);
+  Pass(absl::Seconds(1), {chief_, worker_});
+  EXPECT_EQ(Train(5), 5);
+}
+
+TEST_F(CoordinatorLostChiefTest, SlowSavesThatEnd_PauseNobody) {
+  Start(/*stop_steps=*/1000);
+  for (int save = 1; save <= 10; ++save) {
+    EXPECT_EQ(Train(50), 50);
+    Pass(kTimeout / 2, {chief_, worker_});
+    ReportSave(chief_, taken_ - 45);
+  }
 }
 
 }  // namespace

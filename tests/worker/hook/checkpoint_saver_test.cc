@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/checkpoint/write_watch.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/client/call_status.h"
@@ -274,6 +277,55 @@ TEST_F(CheckpointSaverTest, AFolderFoundTakenByARequest_EndsTheTraining) {
   saver_->SaveNow(
       [](const absl::Status& status) { EXPECT_TRUE(IsTaken(status)); });
   EXPECT_TRUE(IsTaken(saver_->AfterStep(StepRecord())));
+}
+
+// Time passes when somebody waits for it.
+class LeapingClock : public FakeClock {
+ public:
+  bool Await(absl::Mutex* mu, const absl::Condition& condition,
+             absl::Duration timeout) const override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (timeout == absl::InfiniteDuration()) {
+      return FakeClock::Await(mu, condition, timeout);
+    }
+    if (condition.Eval()) return true;
+    const_cast<LeapingClock*>(this)->Advance(timeout);
+    return false;
+  }
+};
+
+TEST_F(CheckpointSaverTest, ASaveThatHangs_IsSaidAndReportedWhileItHangs) {
+  const LeapingClock clock;
+  absl::Mutex mu;
+  std::vector<std::string> reported;
+  WriteWatch::Options watched;
+  watched.clock = &clock;
+  watched.limit = absl::Seconds(15);
+  watched.reporter = lines_.reporter();
+  watched.report = [&](const std::string& overdue) {
+    absl::MutexLock lock(&mu);
+    reported.push_back(overdue);
+  };
+  WriteWatch watch(std::move(watched));
+  CheckpointSaver::Options options;
+  options.watch = &watch;
+  absl::Notification gate;
+  gate_ = &gate;
+  Make(options);
+  global_step_ = 400;
+  saver_->SaveNow([](const absl::Status&) {});
+  lines_.Await(3);
+  gate.Notify();
+  saver_->WaitForWriter();
+  const auto is_over = [&reported] { return reported.back().empty(); };
+  absl::MutexLock lock(&mu, absl::Condition(&is_over));
+  EXPECT_THAT(reported.front(),
+              HasSubstr("the save of step 400, which has taken 15 s"));
+  const std::vector<std::string> lines = lines_.lines();
+  EXPECT_THAT(std::vector<std::string>(lines.begin(), lines.begin() + 3),
+              ElementsAre(HasSubstr("W The save of step 400 has taken 10 s"),
+                          HasSubstr("W The save of step 400 has taken 40 s"),
+                          HasSubstr("W The save of step 400 has taken 70 s")));
 }
 
 }  // namespace

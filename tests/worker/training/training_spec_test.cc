@@ -50,6 +50,7 @@ TEST(TrainingSpecTest, FillsDefaultsIn) {
   EXPECT_EQ(spec->placement().strategy(), "round_robin");
   EXPECT_TRUE(spec->placement().partition().has_auto_());
   EXPECT_EQ(spec->checkpoint().keep(), 5);
+  EXPECT_EQ(spec->checkpoint().max_save_seconds(), 300);
   EXPECT_EQ(spec->evaluation().batch_size(), 8);
   EXPECT_EQ(spec->summary().every_steps(), 100);
   EXPECT_EQ(spec->summary().histograms_every_steps(), 0);
@@ -173,6 +174,7 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"log_tensors.pattern=conv.*", "log_tensors.every_steps is 0"},
       {"checkpoint.every_steps=-1", "checkpoint.every_steps"},
       {"checkpoint.every_seconds=-1", "checkpoint.every_seconds"},
+      {"checkpoint.max_save_seconds=-1", "checkpoint.max_save_seconds"},
       {"input.dir=~/photos", "input.dir=~/photos"},
       {"input.dir=s3://bucket/photos", "mount it"},
       {"checkpoint.keep=-1", "checkpoint.keep must be 1 or more"},
