@@ -1,5 +1,7 @@
 #include "ps_server/caller/task_name.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/cluster/task_id.h"
@@ -8,6 +10,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxPrintedJobName = 40;
+constexpr size_t kMaxNamed = 16;
 
 }  // namespace
 
@@ -34,5 +37,16 @@ std::string TaskName(const TaskKey& key) {
 }
 
 std::string TaskName(const Sender& sender) { return TaskName(KeyOf(sender)); }
+
+std::string TaskNames(const std::vector<TaskKey>& tasks) {
+  std::string text;
+  for (size_t i = 0; i < std::min(tasks.size(), kMaxNamed); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", TaskName(tasks[i]));
+  }
+  if (tasks.size() > kMaxNamed) {
+    absl::StrAppend(&text, " and ", tasks.size() - kMaxNamed, " more");
+  }
+  return text;
+}
 
 }  // namespace muster

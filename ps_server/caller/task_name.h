@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "proto/cluster.pb.h"
@@ -28,6 +29,8 @@ bool IsTrainingJob(absl::string_view job);
 // escaped and cut to a sensible length.
 std::string TaskName(const TaskKey& key);
 std::string TaskName(const Sender& sender);
+// "/job:worker/task:1, /job:worker/task:2": as many as a line of text can name.
+std::string TaskNames(const std::vector<TaskKey>& tasks);
 
 }  // namespace muster
 

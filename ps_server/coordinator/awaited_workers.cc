@@ -7,9 +7,6 @@
 namespace muster {
 namespace {
 
-// As many tasks as a line of text can name.
-constexpr size_t kMaxNamed = 16;
-
 bool IsThere(const WorkerState& worker) {
   return worker.sender().incarnation() != 0 && !worker.lost();
 }
@@ -31,21 +28,10 @@ std::vector<TaskKey> WorkersThat(const JobState& state, Predicate is_one) {
   return tasks;
 }
 
-std::string Names(const std::vector<TaskKey>& tasks) {
-  std::string text;
-  for (size_t i = 0; i < std::min(tasks.size(), kMaxNamed); ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", TaskName(tasks[i]));
-  }
-  if (tasks.size() > kMaxNamed) {
-    absl::StrAppend(&text, " and ", tasks.size() - kMaxNamed, " more");
-  }
-  return text;
-}
-
 // "" if there is nobody.
 std::string NamesAndDeed(const std::vector<TaskKey>& tasks,
                          absl::string_view deed) {
-  return tasks.empty() ? "" : absl::StrCat(Names(tasks), " ", deed);
+  return tasks.empty() ? "" : absl::StrCat(TaskNames(tasks), " ", deed);
 }
 
 std::string DescribeMissingModel(const std::vector<TaskKey>& expected,

@@ -8,6 +8,7 @@
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/config/namespace_name.h"
+#include "ps_server/coordinator/awaited_workers.h"
 
 namespace muster {
 namespace {
@@ -28,10 +29,11 @@ Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
       admission_(options_.cluster, options_.max_unlisted_tasks),
       listeners_(options_.worker_timeout),
+      attendance_(TrainingTasks(options_.cluster)),
       gate_(StepGate::Free(GatedJob())) {}
 
 StepGate::Job Coordinator::GatedJob() {
-  return {&budget_, [this] { return members_.Active(); }};
+  return {&budget_, [this] { return members_.Active(); }, attendance_.listed()};
 }
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
@@ -40,7 +42,6 @@ void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   worker.state = MemberState::kActive;
   ++state_version_;
   Say(absl::StrCat(TaskName(worker.sender), " is back"));
-  SayUpdateRows();
 }
 
 absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
@@ -255,7 +256,10 @@ absl::Time Coordinator::NextDeadline() const {
   for (const WaitingStep& step : waiting_steps_) {
     deadline = std::min(deadline, step.until);
   }
-  if (phase_ == RUNNING) deadline = std::min(deadline, saves_.NextDeadline());
+  if (phase_ == RUNNING) {
+    deadline =
+        std::min({deadline, saves_.NextDeadline(), attendance_.assembled_at()});
+  }
   return std::min({deadline, gate_->NextDeadline(), listeners_.NextDeadline(),
                    AbsenceDeadline(),
                    members_.OldestWord() + options_.worker_timeout});
@@ -263,7 +267,6 @@ absl::Time Coordinator::NextDeadline() const {
 
 void Coordinator::Tick(absl::Time now) {
   if (others_heard_ == absl::InfinitePast()) others_heard_ = now;
-  bool lost_some = false;
   for (auto& [key, worker] : members_) {
     if (now < worker.last_heard + options_.worker_timeout) continue;
     if (!worker.IsWaitedFor()) continue;
@@ -272,12 +275,11 @@ void Coordinator::Tick(absl::Time now) {
     if (!worker.IsThere()) continue;
     Say(absl::StrCat("lost ", TaskName(worker.sender), ": not heard of for ",
                      absl::ToInt64Seconds(now - worker.last_heard), " s"));
-    lost_some = true;
     worker.state = MemberState::kLost;
     ReturnGrant(worker, now);
   }
-  if (lost_some) SayUpdateRows();
   gate_->SeeLive(now);
+  SayAttendance(now);
   CheckRounds(now);
   CheckEnd(now);
   CheckSave(now);
@@ -405,6 +407,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
 absl::Status Coordinator::StartSteps(const CommitEpochRequest& commit,
                                      absl::Time now) {
   RETURN_IF_ERROR(unsaved_.Start(commit, now));
+  attendance_.Start(commit, now + options_.worker_timeout);
   ASSIGN_OR_RETURN(gate_,
                    StepGate::Create(commit, GatedJob(), members_.Registered(),
                                     now + options_.worker_timeout));
@@ -456,6 +459,9 @@ JobState Coordinator::State() const {
   if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
   state.set_may_go_on(phase_ == DONE && options_.may_go_on);
   state.set_abandoned(abandoned_);
+  if (attendance_.update().workers() > 0) {
+    *state.mutable_update() = attendance_.update();
+  }
   return state;
 }
 
@@ -605,15 +611,18 @@ void Coordinator::End(absl::Time now) {
   listeners_.OnEnd(state_version_, now);
 }
 
-void Coordinator::SayUpdateRows() {
+void Coordinator::SayAttendance(absl::Time now) {
   const StepRounds* const rounds = gate_->rounds();
-  if (rounds == nullptr || phase_ != RUNNING) return;
-  const int64_t gradients = rounds->GradientsOfUpdate(members_.Active());
-  // Who waits for more says what is missing.
-  if (gradients == 0) return;
-  Say(absl::StrCat("the training goes on: an update now has ",
-                   gradients * budget_.batch_size(), " rows, of ", gradients,
-                   gradients == 1 ? " worker" : " workers"));
+  if (phase_ != RUNNING || (rounds == nullptr && !attendance_.IsDue(now))) {
+    return;
+  }
+  const int64_t gradients =
+      rounds == nullptr ? 0 : rounds->GradientsOfUpdate(members_.Active());
+  for (std::string& line :
+       attendance_.Look(members_.Registered(), gradients, now)) {
+    Say(std::move(line));
+    ++state_version_;
+  }
 }
 
 void Coordinator::CheckRounds(absl::Time now) {

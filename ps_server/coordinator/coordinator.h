@@ -16,6 +16,7 @@
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/admission.h"
+#include "ps_server/coordinator/attendance.h"
 #include "ps_server/coordinator/coordinator_worker.h"
 #include "ps_server/coordinator/end_listeners.h"
 #include "ps_server/coordinator/members.h"
@@ -248,8 +249,8 @@ class Coordinator {
                           absl::Time now);
 
   // ---- Steps ---------------------------------------------------------------
-  // In sync: says how many rows an update has now.
-  void SayUpdateRows();
+  // Says who is missing or has come late, and in sync what an update has.
+  void SayAttendance(absl::Time now);
   // Closes the round that can be closed.
   void CheckRounds(absl::Time now);
   void Count(const DecidedSteps& steps, absl::Time now);
@@ -311,6 +312,7 @@ class Coordinator {
   // InfiniteFuture if it is not.
   absl::Time idle_since_ = absl::InfiniteFuture();
 
+  Attendance attendance_;
   // The gate of the committed epoch; a free one while none is.
   std::unique_ptr<StepGate> gate_;
 

@@ -1,6 +1,7 @@
 #include "ps_server/coordinator/step_gate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -190,6 +191,8 @@ class RoundsGate : public StepGate {
  private:
   // Offers the step to the open round.
   bool TryDeliver(const StepRequest& report);
+  // The listed tasks that are not there.
+  std::vector<TaskKey> Absent(const std::set<TaskKey>& live) const;
 
   const Job job_;
   StepRounds rounds_;
@@ -248,22 +251,39 @@ DecidedSteps RoundsGate::TryClose(absl::Time now) {
   return *std::move(closed);
 }
 
+std::vector<TaskKey> RoundsGate::Absent(const std::set<TaskKey>& live) const {
+  std::vector<TaskKey> absent;
+  std::set_difference(job_.listed.begin(), job_.listed.end(), live.begin(),
+                      live.end(), std::back_inserter(absent));
+  return absent;
+}
+
 StepWait RoundsGate::Explain(const TaskKey& /*task*/,
                              const TaskKey& chief) const {
   const std::set<TaskKey> live = job_.live_tasks();
   StepWait wait;
   wait.too_few_replicas = rounds_.must_end();
   if (rounds_.TooFew(live)) {
-    wait.why = absl::StrCat("more workers to come: ", live.size(),
-                            " there, replication.sync.min_replicas is ",
-                            rounds_.min_replicas());
+    wait.waiting_for = Absent(live);
+    wait.why = absl::StrCat(
+        wait.waiting_for.empty() ? "more workers to come: " : "to come: ",
+        live.size(), " there, replication.sync.min_replicas is ",
+        rounds_.min_replicas());
   } else if (rounds_.is_held()) {
     wait.waiting_for = {chief};
     wait.why =
         absl::StrCat("to cut a checkpoint after step ", job_.budget->steps());
   } else if (rounds_.Missing(live).empty() && rounds_.Awaited() > 0) {
-    wait.why = absl::StrCat(rounds_.Awaited(),
-                            " of the job's workers, not started yet");
+    for (const TaskKey& task : Absent(live)) {
+      if (!rounds_.HasCome(task)) wait.waiting_for.push_back(task);
+    }
+    wait.why = "to come";
+    // The cluster need not list all, or any.
+    if (static_cast<int64_t>(wait.waiting_for.size()) < rounds_.Awaited()) {
+      wait.waiting_for.clear();
+      wait.why =
+          absl::StrCat(rounds_.Awaited(), " of the job's workers to come");
+    }
   } else {
     wait.waiting_for = rounds_.Missing(live);
     wait.why = absl::StrCat("to push its gradient of step ", rounds_.round());

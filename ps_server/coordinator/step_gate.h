@@ -47,10 +47,12 @@ struct StepWait {
 class StepGate {
  public:
   // The job before it. The budget outlives the gate; `live_tasks` gives the
-  // tasks that take part now.
+  // tasks that take part now; `listed` are those of the cluster, in order, none
+  // if it does not say.
   struct Job {
     StepBudget* budget;
     std::function<std::set<TaskKey>()> live_tasks;
+    std::vector<TaskKey> listed;
   };
 
   // The gate of asynchronous replication.

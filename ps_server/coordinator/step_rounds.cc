@@ -116,7 +116,8 @@ bool StepRounds::TooFew(const std::set<TaskKey>& live) const {
 
 int64_t StepRounds::GradientsOfUpdate(const std::set<TaskKey>& live) const {
   if (live.empty() || TooFew(live)) return 0;
-  return std::min(replicas_to_aggregate_, static_cast<int64_t>(live.size()));
+  return std::min(replicas_to_aggregate_,
+                  static_cast<int64_t>(live.size()) + Awaited());
 }
 
 void StepRounds::SeeLive(const std::set<TaskKey>& live, absl::Time now) {

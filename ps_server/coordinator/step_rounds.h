@@ -107,6 +107,7 @@ class StepRounds {
 
   // Replicas of total_replicas that have not come and are still waited for.
   int64_t Awaited() const;
+  bool HasCome(const TaskKey& task) const { return known_.count(task) != 0; }
   // The time from which they are not; REQUIRES: Awaited() > 0.
   absl::Time assembled_at() const { return assembled_at_; }
 
@@ -119,7 +120,8 @@ class StepRounds {
   bool IsStuck(const std::set<TaskKey>& live) const {
     return joined_.empty() && TooFew(live);
   }
-  // The most gradients of the next update; 0 if no round can close.
+  // The most gradients of the next update, those of whom is waited for
+  // included; 0 if no round can close.
   int64_t GradientsOfUpdate(const std::set<TaskKey>& live) const;
   // Notes who is there.
   void SeeLive(const std::set<TaskKey>& live, absl::Time now);

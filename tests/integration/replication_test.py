@@ -187,7 +187,7 @@ class SyncTest(ReplicationTestCase):
         chief.wait_for_line_after("no longer waiting", killed)
         job.ps[0].wait_for("lost /job:worker/task:1: not heard of for ")
         job.ps[0].wait_for(
-            r"the training goes on: an update now has \d+ rows, of 1 worker")
+            r"the training goes on: an update has \d+ rows, of 1 of 2 workers")
         step = job.step()
         while job.step() < step + 50:
             chief.wait_for_line_after(r" step=", time.monotonic())

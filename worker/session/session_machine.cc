@@ -81,6 +81,17 @@ std::string DescribeWait(const StepReply& reply) {
                       reply.waiting_why());
 }
 
+// The rows of an update, if they are others than those that were said, or to be
+// expected, before; "" if not.
+std::string DescribeNewUpdate(const JobState& state, int64_t* workers) {
+  const UpdateSize& update = state.update();
+  const int64_t before = *workers == 0 ? update.full_workers() : *workers;
+  *workers = update.workers();
+  if (*workers == before || state.phase() != RUNNING) return "";
+  return absl::StrCat("an update has ", update.rows(), " rows, of ", *workers,
+                      " of ", update.total_workers(), " workers");
+}
+
 EndMachine::Options EndOptions(const SessionMachine::Options& options) {
   EndMachine::Options end;
   end.self = options.self;
@@ -177,7 +188,7 @@ void SessionMachine::On(const RegisterEvent& event) {
     registered_position_ = event.reply->position();
     state_ = event.reply->state();
     end_.OnRegistered(state_);
-    SayIfFinishedBefore();
+    SayNews();
     OnProgress();
     return;
   }
@@ -784,9 +795,11 @@ void SessionMachine::ExitWith(Exit exit) {
   actions_.push_back(std::move(exit));
 }
 
-void SessionMachine::SayIfFinishedBefore() {
+void SessionMachine::SayNews() {
   std::string line = end_.SayFinishedBefore(state_, steps_.begun());
   if (!line.empty()) SayLine(std::move(line));
+  line = DescribeNewUpdate(state_, &update_workers_);
+  if (options_.chief && !line.empty()) SayLine(std::move(line));
 }
 
 // ---- Small moves --------------------------------------------------------
@@ -840,7 +853,7 @@ void SessionMachine::FailRefused(const absl::Status& why) {
 
 void SessionMachine::AdoptState(const JobState& state) {
   if (state.state_version() >= state_.state_version()) state_ = state;
-  SayIfFinishedBefore();
+  SayNews();
 }
 
 void SessionMachine::WaitFor(WaitReporter* waiting, const std::string& what) {

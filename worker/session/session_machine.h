@@ -138,7 +138,8 @@ class SessionMachine {
   void ReconnectOrYield(const absl::Status& why);
   void FailRefused(const absl::Status& why);
   void AdoptState(const JobState& state);
-  void SayIfFinishedBefore();
+  // Says what the newest state has that is new.
+  void SayNews();
   void Fail(Exit exit);
   void ExitWith(Exit exit);
   void SayUncounted();
@@ -195,6 +196,9 @@ class SessionMachine {
   // To be sent once more, at this time.
   std::optional<SendSaveReport> save_report_;
   absl::Time save_report_at_ = absl::InfiniteFuture();
+
+  // The workers of an update that was said last; 0: none.
+  int64_t update_workers_ = 0;
 
   WaitReporter waiting_;
   // For other workers, while the epoch is fine.

@@ -59,6 +59,14 @@ std::string PullJson(const TrainingResult& result) {
   return object.Finish();
 }
 
+std::string UpdateJson(const UpdateSize& update) {
+  JsonObject object(4);
+  object.AddCount("rows", update.rows());
+  object.AddCount("workers", update.workers());
+  object.AddCount("of_workers", update.total_workers());
+  return object.Finish();
+}
+
 std::string TableJson(const std::vector<std::vector<int64_t>>& counts) {
   std::vector<std::string> rows;
   for (const std::vector<int64_t>& row : counts) {
@@ -125,6 +133,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("model_bytes", result.model_bytes);
   json.Add("workers", WorkersJson(result.workers));
   json.AddCount("dropped_steps", result.dropped_steps);
+  if (result.update.has_value()) json.Add("update", UpdateJson(*result.update));
   json.Add("gradient", GradientJson(result));
   json.Add("pull", PullJson(result));
   json.AddNumber("wall_s", result.wall_s);

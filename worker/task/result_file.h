@@ -75,6 +75,8 @@ struct TrainingResult {
   std::vector<Worker> workers;
   // The sum over all workers; 0 but in synchronous replication.
   int64_t dropped_steps = 0;
+  // Synchronous replication: what the last update had.
+  std::optional<UpdateSize> update;
   // The gradients' codec; "" for float32.
   std::string codec;
   bool error_feedback = false;

@@ -25,6 +25,7 @@ TrainingResult::Worker DescribeWorker(const WorkerState& state) {
 void AddSpeed(const JobState& state, const RunTimes& times,
               TrainingResult* result) {
   result->examples = state.examples();
+  if (state.has_update()) result->update = state.update();
   for (const WorkerState& worker : state.workers()) {
     result->workers.push_back(DescribeWorker(worker));
     result->dropped_steps += worker.dropped_steps();

@@ -22,7 +22,8 @@ class CoordinatorJob {
   static constexpr absl::Duration kTimeout = absl::Seconds(10);
   static constexpr int32_t kWaitMs = 5000;
 
-  CoordinatorJob() : coordinator_(Options()) {}
+  explicit CoordinatorJob(const CoordinatorOptions& options = Options())
+      : coordinator_(options) {}
 
   // Registers `workers` tasks and commits an epoch.
   void Start(int workers, const ReplicationSpec& replication,
@@ -164,6 +165,20 @@ class CoordinatorJob {
     return coordinator_.State().workers(index);
   }
 
+  static CoordinatorOptions Options() {
+    CoordinatorOptions options;
+    options.worker_timeout = kTimeout;
+    return options;
+  }
+  // The cluster lists the workers.
+  static CoordinatorOptions OptionsOf(int workers) {
+    CoordinatorOptions options = Options();
+    JobDef* const job = options.cluster.add_job();
+    job->set_name("worker");
+    for (int i = 0; i < workers; ++i) (*job->mutable_tasks())[i] = "host:1";
+    return options;
+  }
+
   static uint64_t IdOf(const Sender& sender, uint64_t id) {
     return (static_cast<uint64_t>(sender.task().index()) << 32) + id;
   }
@@ -174,12 +189,6 @@ class CoordinatorJob {
   const std::map<uint64_t, StepReply>& answers() const { return answers_; }
 
  private:
-  static CoordinatorOptions Options() {
-    CoordinatorOptions options;
-    options.worker_timeout = kTimeout;
-    return options;
-  }
-
   absl::Time now_ = absl::UnixEpoch() + absl::Seconds(1000);
   int64_t epoch_ = 0;
   uint64_t watch_ = 0;

@@ -45,7 +45,7 @@ class StepGateTest : public testing::Test {
 
   absl::Status Open(const CommitEpochRequest& commit) {
     auto gate =
-        StepGate::Create(commit, {&budget_, [this] { return live_; }},
+        StepGate::Create(commit, {&budget_, [this] { return live_; }, {}},
                          /*known=*/{}, /*assembled_at=*/absl::InfinitePast());
     if (!gate.ok()) return gate.status();
     gate_ = *std::move(gate);

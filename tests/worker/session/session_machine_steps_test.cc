@@ -340,5 +340,25 @@ TEST_F(SessionMachineStepsTest, WhoseChiefHasEndedForTooFewEndsRetryableToo) {
   EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
 }
 
+TEST_F(SessionMachineStepsTest, TheChiefSaysOnceThatAnUpdateHasOtherRows) {
+  for (const bool chief : {true, false}) {
+    RunToFirstStep(chief);
+    JobState state = State(RUNNING, 1, {7});
+    state.mutable_update()->set_full_workers(3);
+    state.mutable_update()->set_total_workers(3);
+    const auto tell = [&](int64_t workers) {
+      state.set_state_version(++version_);
+      state.mutable_update()->set_workers(workers);
+      state.mutable_update()->set_rows(workers * 10);
+      Send(WatchEvent{state});
+      return Said("an update has");
+    };
+    EXPECT_EQ(tell(3), "");
+    EXPECT_EQ(tell(2), chief ? "an update has 20 rows, of 2 of 3 workers" : "");
+    EXPECT_EQ(tell(2), "");
+    EXPECT_EQ(tell(3), chief ? "an update has 30 rows, of 3 of 3 workers" : "");
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -45,6 +45,9 @@ TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
   result.replication_settings = {{"replicas_to_aggregate", 2},
                                  {"total_replicas", 3}};
   result.dropped_steps = 7;
+  result.update.emplace().set_rows(64);
+  result.update->set_workers(2);
+  result.update->set_total_workers(3);
   result.workers.resize(1);
   result.workers[0].dropped_steps = 7;
   const auto json = ParseJson(ResultJson(result));
@@ -52,6 +55,11 @@ TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
   EXPECT_EQ(json->Find("replicas_to_aggregate")->text, "2");
   EXPECT_EQ(json->Find("total_replicas")->text, "3");
   EXPECT_EQ(json->Find("dropped_steps")->text, "7");
+  const JsonValue* const update = json->Find("update");
+  ASSERT_NE(update, nullptr);
+  EXPECT_EQ(update->Find("rows")->text, "64");
+  EXPECT_EQ(update->Find("workers")->text, "2");
+  EXPECT_EQ(update->Find("of_workers")->text, "3");
   EXPECT_EQ(json->Find("workers")->items[0].Find("dropped_steps")->text, "7");
 }
 

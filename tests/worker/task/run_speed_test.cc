@@ -58,6 +58,16 @@ TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
   EXPECT_EQ(result.workers[1].traffic->bytes_sent(), 7);
 }
 
+TEST(RunSpeedTest, TellsWhatTheLastUpdateHad) {
+  JobState state;
+  TrainingResult result;
+  AddSpeed(state, TenSeconds(), &result);
+  EXPECT_FALSE(result.update.has_value()) << "not synchronous";
+  state.mutable_update()->set_workers(2);
+  AddSpeed(state, TenSeconds(), &result);
+  EXPECT_EQ(result.update->workers(), 2);
+}
+
 TEST(RunSpeedTest, ARunWithoutAStepHasNoRates) {
   JobState state;
   state.add_workers();
