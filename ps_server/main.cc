@@ -66,7 +66,8 @@ ABSL_FLAG(int64_t, max_namespace_bytes, 0,
           "With --keep_serving: the most of this task's memory that one "
           "namespace's model may take; 0: as much as others leave.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
-          "A worker that was not heard of for so long is not waited for.");
+          "A worker that was not heard of for so long is not waited for; after "
+          "the job's end ps task 0 stays so long for one to learn of it.");
 ABSL_FLAG(absl::Duration, max_wait, absl::Hours(2),
           "End with code 138 when ps task 0, or every worker (without "
           "--keep_serving), was away for so long, or (task 0) a lost chief "

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
 #include "common/config/namespace_name.h"
 #include "ps_server/coordinator/awaited_workers.h"
 
@@ -38,6 +39,7 @@ StepGate::Job Coordinator::GatedJob() {
 
 void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   worker.last_heard = std::max(worker.last_heard, now);
+  if (phase_ == DONE) listeners_.OnTold(KeyOf(worker.sender));
   if (worker.state != MemberState::kLost) return;
   worker.state = MemberState::kActive;
   ++state_version_;
@@ -98,6 +100,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
           ? ""
           : absl::StrCat(stop_reason_, ", at step ", budget_.steps());
   RETURN_IF_ERROR(admission_.CheckTraining(request, members_, end));
+  if (phase_ == DONE) listeners_.OnTold(KeyOf(request.sender()));
   RegisterReply reply;
   reply.set_takeover(Admission::WantedTakeover(request, members_));
   if (reply.takeover() != 0 || request.asks_only()) {
@@ -395,11 +398,14 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   epoch_.Commit(request);
   // They are there, though their first Watch may be lost.
   for (const auto& [task, incarnation] : epoch_.ps_incarnations()) {
-    if (task != 0) listeners_.Expect(task, incarnation, now);
+    if (task != 0) listeners_.Expect({kPsJob, task}, incarnation, now);
   }
   members_.Restore(request);
   SetPhase(RUNNING);
   CheckEnd(now);
+  if (phase_ == RUNNING && !request.reached().empty()) {
+    Stop(EscapeForLog(request.reached(), kMaxReasonChars));
+  }
   *reply.mutable_state() = State();
   return reply;
 }
@@ -408,6 +414,7 @@ absl::Status Coordinator::StartSteps(const CommitEpochRequest& commit,
                                      absl::Time now) {
   RETURN_IF_ERROR(unsaved_.Start(commit, now));
   attendance_.Start(commit, now + options_.worker_timeout);
+  stop_ = commit.stop();
   ASSIGN_OR_RETURN(gate_,
                    StepGate::Create(commit, GatedJob(), members_.Registered(),
                                     now + options_.worker_timeout));
@@ -459,6 +466,7 @@ JobState Coordinator::State() const {
   if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
   state.set_may_go_on(phase_ == DONE && options_.may_go_on);
   state.set_abandoned(abandoned_);
+  *state.mutable_stop() = stop_;
   if (attendance_.update().workers() > 0) {
     *state.mutable_update() = attendance_.update();
   }
@@ -608,7 +616,18 @@ void Coordinator::End(absl::Time now) {
   chief_gone_since_ = absl::InfiniteFuture();
   SetPhase(DONE);
   gate_->End();
+  std::vector<TaskKey> lost;
+  for (const auto& [key, worker] : members_) {
+    if (!worker.registered || worker.state != MemberState::kLost) continue;
+    lost.push_back(key);
+    listeners_.Expect(key, worker.sender.incarnation(), now);
+  }
   listeners_.OnEnd(state_version_, now);
+  if (lost.empty() || options_.may_go_on) return;
+  Say(absl::StrCat("the job is done; staying at most ",
+                   absl::FormatDuration(options_.worker_timeout), " for ",
+                   TaskNames(lost),
+                   ", which may have stood still, to learn of it"));
 }
 
 void Coordinator::SayAttendance(absl::Time now) {

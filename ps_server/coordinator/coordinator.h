@@ -295,6 +295,7 @@ class Coordinator {
   // The chief lease; incarnation 0 if nobody has it.
   Sender chief_;
   ModelEpoch epoch_;
+  StopSpec stop_;
   StepBudget budget_;
   SaveRequests saves_;
   UnsavedSteps unsaved_;

@@ -14,26 +14,24 @@ void EndListeners::OnEnd(int64_t version, absl::Time now) {
   Tick(now);
 }
 
-void EndListeners::Expect(int32_t ps_task, uint64_t incarnation,
+void EndListeners::Expect(const TaskKey& task, uint64_t incarnation,
                           absl::Time now) {
-  if (listeners_.size() < kMaxListeners) {
-    listeners_[ps_task] = {incarnation, now};
-  }
+  if (listeners_.size() < kMaxListeners) listeners_[task] = {incarnation, now};
 }
 
 void EndListeners::OnWatch(const Sender& ps, int64_t version, int64_t newest,
                            absl::Time now) {
   // A larger version is that of a former ps task 0.
   if (end_version_ > 0 && version >= end_version_ && version <= newest) {
-    listeners_.erase(ps.task().index());
+    listeners_.erase(KeyOf(ps));
     return;
   }
-  Expect(ps.task().index(), ps.incarnation(), now);
+  Expect(KeyOf(ps), ps.incarnation(), now);
 }
 
 // The farewell of an earlier start may come late.
 void EndListeners::Leave(const Sender& ps) {
-  const auto listener = listeners_.find(ps.task().index());
+  const auto listener = listeners_.find(KeyOf(ps));
   if (listener == listeners_.end() ||
       listener->second.incarnation != ps.incarnation()) {
     return;
@@ -62,7 +60,7 @@ std::string EndListeners::Describe() const {
 absl::Time EndListeners::NextDeadline() const {
   absl::Time deadline = absl::InfiniteFuture();
   if (end_version_ == 0) return deadline;
-  for (const auto& [ps_task, listener] : listeners_) {
+  for (const auto& [task, listener] : listeners_) {
     deadline =
         std::min(deadline, std::min(listener.last_heard, end_) + patience_);
   }

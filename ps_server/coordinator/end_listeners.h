@@ -8,13 +8,16 @@
 
 #include "absl/time/time.h"
 #include "proto/parameter_service.pb.h"
+#include "ps_server/caller/task_name.h"
 
 namespace muster {
 
-// The ps tasks that watch the job on ps task 0 to learn its end, and which of
-// them know it: ps task 0 stays until all do. One knows the end when it watches
-// from a version of the state on that has it. Nobody is waited for longer than
-// `patience` after the end, nor who was not heard of for so long.
+// The tasks that are to learn the job's end, and which of them know it: ps task
+// 0 stays until all do. They are the ps tasks that watch the job, of which one
+// knows the end when it watches from a version of the state on that has it, and
+// the workers that were lost before, which may only have stood still. Nobody is
+// waited for longer than `patience` after the end, nor a ps task that was not
+// heard of for so long.
 // Not thread-safe; no clock, no waiting.
 class EndListeners {
  public:
@@ -24,13 +27,15 @@ class EndListeners {
   void OnEnd(int64_t version, absl::Time now);
   // The job goes on: its end is to come.
   void Reopen() { end_version_ = 0; }
-  // A ps task is there, and will watch.
-  void Expect(int32_t ps_task, uint64_t incarnation, absl::Time now);
+  // A task is there, and will ask.
+  void Expect(const TaskKey& task, uint64_t incarnation, absl::Time now);
   // A Watch of a ps task from `version` on; `newest` is that of now.
   void OnWatch(const Sender& ps, int64_t version, int64_t newest,
                absl::Time now);
   // This start of a ps task does not listen any more.
   void Leave(const Sender& ps);
+  // A worker has been told.
+  void OnTold(const TaskKey& worker) { listeners_.erase(worker); }
 
   // Lets time pass.
   void Tick(absl::Time now);
@@ -54,8 +59,8 @@ class EndListeners {
   const absl::Duration patience_;
   int64_t end_version_ = 0;  // 0: before the end
   absl::Time end_ = absl::InfiniteFuture();
-  // Those who do not know the end, by ps task.
-  std::map<int32_t, Listener> listeners_;
+  // Those who do not know the end.
+  std::map<TaskKey, Listener> listeners_;
 };
 
 }  // namespace muster

@@ -96,6 +96,22 @@ class EvaluatorTest(harness.TestCase):
         self.assertEqual(self.read("evaluator.json")["global_step"],
                          self.read("result.json")["global_step"])
 
+    def test_tasks_that_come_after_the_end_say_so_and_end_well(self):
+        server = self.start_ps(self.cluster, 0)
+        worker = self.start_worker(self.cluster, 0, *self.flags())
+        for process in (worker, server):
+            self.assertEqual(process.wait(), 0, process.output)
+        result = self.read("result.json")
+        chief = self.start_worker(self.cluster, 0, *self.flags())
+        evaluator = self.start_evaluator()
+        self.assertEqual(evaluator.wait(), 0, evaluator.output)
+        self.assertIn("the job has ended", evaluator.output)
+        self.assertEqual(chief.wait(), 0, chief.output)
+        self.assertRegex(
+            chief.output, "the training was finished already: step 1000, by "
+            r"stop\.steps, as \S+ says, and its ps tasks have left: /job:ps")
+        self.assertEqual(self.read("result.json"), result)
+
     def test_an_old_result_is_not_the_end_of_a_new_job(self):
         self.run_standalone()
         evaluator = self.start_evaluator("--max_wait=6s")

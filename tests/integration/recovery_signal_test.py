@@ -190,6 +190,17 @@ class RecoverySignalTest(recovery.TestCase):
         # It may have given up a step that was applied.
         self.check_sums(job, job.drain(), extra=1)
 
+    def test_a_worker_that_is_stopped_over_the_end_learns_of_it(self):
+        job = self.start_job(ps=2, workers=2, ps_flags=["--worker_timeout=6s"])
+        stopped = job.workers[1]
+        stopped.send(signal.SIGSTOP)
+        job.workers[0].send(signal.SIGTERM)
+        self.assertEqual(job.workers[0].wait(), 128 + signal.SIGTERM)
+        job.ps[0].wait_for("staying at most 6s for /job:worker/task:1")
+        stopped.send(signal.SIGCONT)
+        for task in (stopped, *job.ps):
+            self.assertEqual(task.wait(), 0, task.output)
+
     def test_a_stopped_ps_is_waited_for_and_nothing_is_lost(self):
         job = self.start_job(ps=2, workers=2, ps_flags=PS_FLAGS)
         for index in (0, 1):

@@ -9,6 +9,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
+#include "worker/checkpoint/finished_run.h"
 #include "worker/client/call_status.h"
 #include "worker/input/data_files.h"
 
@@ -95,6 +96,7 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   loaded.examples = manifest.examples();
   loaded.workers = std::move(positions.workers);
   loaded.start_position = std::move(positions.start);
+  loaded.reached = ReachedByChief(reader.path(), options_.goal);
   options_.reporter.Info(absl::StrCat("restored ", reader.path()));
   if (!positions.note.empty()) {
     options_.reporter.Info(positions.note);

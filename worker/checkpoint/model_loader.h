@@ -15,6 +15,7 @@
 #include "worker/checkpoint/worker_positions.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
+#include "worker/session/job_goal.h"
 #include "worker/session/step_runner.h"
 #include "worker/training/placed_model.h"
 
@@ -42,6 +43,8 @@ class ModelLoader : public ModelSource {
     // Who will take steps, and of which rows.
     std::vector<TaskId> tasks;
     TakenRows rows;
+    // What the run wants.
+    JobGoal goal;
     // The run's data: if a checkpoint was of other data, that is said.
     DataFiles data;
     Reporter reporter;

@@ -54,7 +54,13 @@ absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   WaitForWriter();
   // A diverged model must not become the checkpoint that a restart takes.
   if (end.failed) return absl::OkStatus();
-  if (!options_.in_rounds && IsSaved(end.global_step)) return absl::OkStatus();
+  RETURN_IF_ERROR(SaveLast(end.global_step));
+  if (options_.after_last_save) options_.after_last_save(newest(), end);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointSaver::SaveLast(int64_t global_step) {
+  if (!options_.in_rounds && IsSaved(global_step)) return absl::OkStatus();
   absl::Status saved = SaveAtEnd();
   if (!saved.ok() && taken_.ok() && !absl::IsResourceExhausted(saved)) {
     reporter_.Error(absl::StrCat(saved.message(), "; saving once more"));

@@ -54,6 +54,10 @@ class CheckpointSaver : public Hook {
     // Synchronous replication: a round may close after the step that the end
     // tells, when a save does not pause rounds any more.
     bool in_rounds = false;
+    // Called when the model is saved for the last time, with the checkpoint's
+    // folder. Null: nothing is to be done.
+    std::function<void(const std::string& folder, const EndRecord& end)>
+        after_last_save;
     // Outlives the saver.
     const Clock* clock = SystemClock();
     // Watches the writing; outlives the saver. Null: nobody does.
@@ -83,6 +87,7 @@ class CheckpointSaver : public Hook {
  private:
   bool IsDue(const StepRecord& step) const;
   bool RetryIsDue(absl::Time now) const;
+  absl::Status SaveLast(int64_t global_step);
   absl::Status SaveAtEnd();
   absl::StatusOr<PendingSave> BeginSave();
   bool IsSaved(int64_t global_step) const;

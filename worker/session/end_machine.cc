@@ -31,11 +31,11 @@ constexpr absl::Duration kEndWait = absl::Seconds(35);
 // step before and the save after it, the end is to come within 10 s.
 constexpr absl::Duration kDrainWait = absl::Seconds(5);
 
-// The job has ended as its training wanted.
-bool IsStopCondition(absl::string_view reason) {
-  return reason == "steps" || reason == "epochs" || reason == "seconds" ||
-         reason == "target_accuracy";
-}
+// After so long ps tasks have left, or died: they neither drain nor start as
+// slowly beside the task that tells the end; and a supervisor that starts tasks
+// anew has done so, or one host after another.
+constexpr absl::Duration kGone = absl::Seconds(10);
+constexpr absl::Duration kGoneForGood = absl::Seconds(20);
 
 std::string DescribeEarlierEnd(const JobState& state) {
   return absl::StrCat("the job was over before this task came (",
@@ -151,6 +151,35 @@ std::optional<Exit> EndMachine::ExitOfDoneJob(const JobState& state) const {
 bool EndMachine::IsSaved(const JobState& state) const {
   return !options_.saves || options_.saved_step == state.global_step() ||
          (!came_in_time_ && state.model_epoch() == 0);
+}
+
+// A ps that is lost before the last save wants its workers back. A lost chief
+// may have left the end on no disk.
+absl::Duration EndMachine::PatienceForPs(const JobState& state) const {
+  if (!options_.finished.empty()) {
+    return options_.chief ? kGone : kGoneForGood;
+  }
+  if (options_.chief || state.phase() != STOPPING) {
+    return absl::InfiniteDuration();
+  }
+  if (MaySave(state, options_.chief_task)) return kGoneForGood;
+  return state.unsaved() ? absl::InfiniteDuration() : kGone;
+}
+
+Exit EndMachine::ExitWithoutPs(const JobState& state) const {
+  if (HasTooFewReplicas(state)) return {kExitRetryable, state.stop_reason()};
+  return {kExitDone, "", /*without_ps=*/true};
+}
+
+std::string EndMachine::DescribeGonePs(const JobState& state,
+                                       absl::string_view missing) const {
+  return absl::StrCat(
+      options_.finished.empty()
+          ? absl::StrCat("the job has reached its end (", state.stop_reason(),
+                         ", at step ", state.global_step(), ")")
+          : absl::StrCat("the training was finished already: ",
+                         options_.finished),
+      ", and its ps tasks have left: ", missing);
 }
 
 std::string EndMachine::DescribeLateness(const JobState& state) const {

@@ -53,6 +53,7 @@ class EndMachine {
     JobGoal goal;
     bool saves = false;
     int64_t saved_step = -1;
+    std::string finished;
     // The model is in this process, and goes with it.
     bool standalone = false;
   };
@@ -84,6 +85,13 @@ class EndMachine {
   std::optional<Exit> ExitOfFailedJob(const JobState& state) const;
   // The way out of a job that is DONE. None: it is the chief's to save.
   std::optional<Exit> ExitOfDoneJob(const JobState& state) const;
+  // How long ps tasks that cannot be reached are waited for, by a task that
+  // knows of the job's end: they have left. InfiniteDuration for another.
+  absl::Duration PatienceForPs(const JobState& state) const;
+  // The way out after that; the line that says why.
+  Exit ExitWithoutPs(const JobState& state) const;
+  std::string DescribeGonePs(const JobState& state,
+                             absl::string_view missing) const;
   // The line for a task that came too late; "" if none is due.
   std::string DescribeLateness(const JobState& state) const;
 

@@ -14,7 +14,15 @@ bool HasCondition(const StopSpec& stop) {
          stop.target_accuracy() > 0;
 }
 
+// The job has ended for this condition; does the goal want no more of it?
+bool WantsNoMore(double goal, double job) { return goal > 0 && goal <= job; }
+
 }  // namespace
+
+bool IsStopCondition(absl::string_view reason) {
+  return reason == "steps" || reason == "epochs" || reason == "seconds" ||
+         reason == "target_accuracy";
+}
 
 bool IsReached(const JobGoal& goal, const JobState& job) {
   const StopSpec& stop = goal.stop;
@@ -26,9 +34,16 @@ bool IsReached(const JobGoal& goal, const JobState& job) {
     return true;
   }
   const std::string& reason = job.stop_reason();
-  if (reason == "seconds") return stop.seconds() > 0;
-  if (reason == "target_accuracy") return stop.target_accuracy() > 0;
-  return reason != "steps" && reason != "epochs" && reason != "non_finite" &&
+  if (reason == "epochs") {
+    return WantsNoMore(stop.epochs(), job.stop().epochs());
+  }
+  if (reason == "seconds") {
+    return WantsNoMore(stop.seconds(), job.stop().seconds());
+  }
+  if (reason == "target_accuracy") {
+    return WantsNoMore(stop.target_accuracy(), job.stop().target_accuracy());
+  }
+  return reason != "steps" && reason != "non_finite" &&
          !absl::StartsWith(reason, "interrupted") &&
          !absl::StartsWith(reason, "failed: ");
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/training.pb.h"
 
@@ -18,9 +19,13 @@ struct JobGoal {
   int64_t update_examples = 0;
 };
 
+// Is this the reason of a job that has ended as its training wanted?
+bool IsStopCondition(absl::string_view reason);
+
 // Whether a job that is DONE has reached one of them. What only its chief can
-// judge is reached if the job ended for it; an end for a hook's own reason is
-// an end of every training. A goal without a condition is always reached.
+// judge is reached if the job ended for it, and wanted no less; an end for a
+// hook's own reason is an end of every training. A goal without a condition is
+// always reached.
 bool IsReached(const JobGoal& goal, const JobState& job);
 
 // "stop.steps 200 or stop.epochs 3".

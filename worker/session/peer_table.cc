@@ -94,6 +94,13 @@ void PeerTable::Reset(int ps_task, absl::Time not_before) {
   peer.cause = "no answer yet";
 }
 
+bool PeerTable::IsAnyGreetedBut(int ps_task) const {
+  for (int i = 0; i < size(); ++i) {
+    if (i != ps_task && peers_[i].greeted) return true;
+  }
+  return false;
+}
+
 bool PeerTable::AllGreeted() const {
   return std::all_of(peers_.begin(), peers_.end(),
                      [](const Peer& peer) { return peer.greeted; });

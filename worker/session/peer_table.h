@@ -40,6 +40,9 @@ class PeerTable {
   void ResetAll();
   void Reset(int ps_task, absl::Time not_before);
 
+  bool IsGreeted(int ps_task) const { return peers_[ps_task].greeted; }
+  // Any but this one, which may be none's number.
+  bool IsAnyGreetedBut(int ps_task) const;
   bool AllGreeted() const;
   // By task. REQUIRES: AllGreeted().
   const std::vector<HelloReply>& replies() const { return replies_; }

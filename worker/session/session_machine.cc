@@ -100,6 +100,7 @@ EndMachine::Options EndOptions(const SessionMachine::Options& options) {
   end.goal = options.goal;
   end.saves = options.saves;
   end.saved_step = options.saved_step;
+  end.finished = options.finished;
   end.standalone = options.ps_addresses[0].empty();
   return end;
 }
@@ -136,7 +137,8 @@ absl::Time SessionMachine::next_wakeup() const {
        {retry_at_, steps_.ask_again_at(), end_.drain_until(), greet_at_,
         save_report_at_, waiting_.next_due(),
         waiting_.since() + options_.max_wait, end_waiting_.next_due(),
-        answer_due_, answer_waiting_.next_due()}) {
+        answer_due_, answer_waiting_.next_due(), ask_at_,
+        waiting_.since() + end_.PatienceForPs(state_)}) {
     if (due > now_) next = std::min(next, due);
   }
   return next;
@@ -169,7 +171,7 @@ void SessionMachine::On(const HelloEvent& event) {
 
 void SessionMachine::On(const RegisterEvent& event) {
   register_in_flight_ = false;
-  if (std::exchange(is_asking_, false)) return OnAsked(event.reply.status());
+  if (std::exchange(is_asking_, false)) return OnAsked(event.reply);
   const bool confirmed = register_takeover_ != 0;
   register_takeover_ = event.reply.ok() ? event.reply->takeover() : 0;
   // Somebody else takes over at the same time.
@@ -401,11 +403,16 @@ bool SessionMachine::MayTakeOver() {
   return false;
 }
 
-void SessionMachine::OnAsked(const absl::Status& status) {
-  may_take_over_ = status.ok();
-  if (status.ok()) return;
+void SessionMachine::OnAsked(const absl::StatusOr<RegisterReply>& reply) {
+  may_take_over_ = reply.ok();
+  const absl::Status& status = reply.status();
   if (IsTransient(status)) return RetryLater();
-  ExitWith({ExitCodeOfRefusal(status), std::string(status.message())});
+  if (!status.ok()) {
+    ExitWith({ExitCodeOfRefusal(status), std::string(status.message())});
+  } else if (!peers_.AllGreeted() && reply->state().phase() == DONE &&
+             !reply->state().may_go_on()) {
+    state_ = reply->state();
+  }
 }
 
 // The job is over, and this training wants more of it.
@@ -419,9 +426,10 @@ bool SessionMachine::Connect() {
   if (!MayTakeOver()) return false;
   GreetDuePeers();
   if (!peers_.AllGreeted()) {
-    WaitFor(peers_.DescribeMissing());
+    WaitForPs();
     return false;
   }
+  ask_at_ = absl::InfiniteFuture();
   if (registered_with_ == 0) {
     if (!register_in_flight_ && !Pause()) Register();
     const std::string ps_0 = PsName(0, options_.ps_addresses[0]);
@@ -436,6 +444,36 @@ bool SessionMachine::Connect() {
     actions_.push_back(SendWatch{state_.state_version()});
   }
   return true;
+}
+
+void SessionMachine::WaitForPs() {
+  const std::string missing = peers_.DescribeMissing();
+  // While one of them is there, the others may only be late.
+  const absl::Duration patience = peers_.IsAnyGreetedBut(options_.own_ps)
+                                      ? absl::InfiniteDuration()
+                                      : end_.PatienceForPs(state_);
+  if (patience < absl::InfiniteDuration() &&
+      now_ >= waiting_.since() + std::min(patience, options_.max_wait)) {
+    SayLine(end_.DescribeGonePs(state_, missing));
+    return ExitWith(end_.ExitWithoutPs(state_));
+  }
+  WaitFor(missing);
+  AskForEnd();
+}
+
+// Ps task 0 leaves last, and knows whether the job is over.
+void SessionMachine::AskForEnd() {
+  if (exited_ || !peers_.IsGreeted(0) || register_in_flight_) return;
+  // At the start the others may only be late.
+  if (ask_at_ == absl::InfiniteFuture()) {
+    ask_at_ = was_member_ ? now_ : now_ + kAskAgain;
+  }
+  if (now_ < ask_at_) return;
+  ask_at_ = now_ + kAskAgain;
+  register_in_flight_ = is_asking_ = true;
+  SendRegister question;
+  question.asks_only = true;
+  actions_.push_back(question);
 }
 
 void SessionMachine::GreetDuePeers() {

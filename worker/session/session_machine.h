@@ -41,6 +41,8 @@ class SessionMachine {
     TaskId chief_task;
     // "host:port" by ps task; {""} in this process.
     std::vector<std::string> ps_addresses;
+    // The ps task in this process, in all-reduce; -1 if there is none.
+    int own_ps = -1;
     // Hash of the model's names, shapes and optimizer.
     uint64_t model_fingerprint = 0;
     // Give up after waiting this long for others.
@@ -58,6 +60,9 @@ class SessionMachine {
     // when this process began; -1 if it has none.
     bool saves = false;
     int64_t saved_step = -1;
+    // How the run in its train_dir has ended, as this task wants it to: "step
+    // 200, by stop.steps". "": it has not.
+    std::string finished;
   };
 
   explicit SessionMachine(const Options& options);
@@ -96,10 +101,12 @@ class SessionMachine {
   void Advance();
   void AdvanceLeaving();
   bool Connect();
+  void WaitForPs();
+  void AskForEnd();
   void GreetDuePeers();
   void Register();
   bool MayTakeOver();
-  void OnAsked(const absl::Status& status);
+  void OnAsked(const absl::StatusOr<RegisterReply>& reply);
   bool WantsToGoOn(const JobState& state) const;
   void ResumeEpoch();
   bool ShardsHoldOwnModel();
@@ -173,6 +180,8 @@ class SessionMachine {
   // A question whether this task may take over is under way; it may.
   bool is_asking_ = false;
   bool may_take_over_ = false;
+  // When ps task 0 is asked whether the job is over, though others are missing.
+  absl::Time ask_at_ = absl::InfiniteFuture();
   // It has been a member; its registering makes a job that is DONE go on.
   bool was_member_ = false;
   bool goes_on_ = false;

@@ -35,8 +35,9 @@ struct LoadedModel {
   bool initialized = false;
   // From the manifest; empty after an initialization.
   std::vector<WorkerState> workers;
-  // As CommitEpochRequest.start_position.
+  // As CommitEpochRequest's.
   DataPosition start_position;
+  std::string reached;
 };
 
 // One step's report to the coordinator.
@@ -217,10 +218,12 @@ struct Say {
   std::string text;
   bool is_error = false;
 };
-// The end. `text` says why if `code` is not 0.
+// The end. `text` says why if `code` is not 0. `without_ps`: the job is over,
+// though no ps task has said so now.
 struct Exit {
   int code;
   std::string text;
+  bool without_ps = false;
 };
 
 using SessionAction =

@@ -225,6 +225,7 @@ void TrainingSession::Do(const SendCommit& action) {
     *request.add_workers() = worker;
   }
   *request.mutable_start_position() = action.model.start_position;
+  request.set_reached(action.model.reached);
   for (size_t i = 0; i < action.ps_incarnations.size(); ++i) {
     (*request.mutable_ps_incarnations())[static_cast<int>(i)] =
         action.ps_incarnations[i];
@@ -365,12 +366,16 @@ void TrainingSession::Do(const Exit& action) {
     const absl::Status status =
         EndHooks(MakeEnd(/*completed=*/true, job_state().stop_reason()));
     if (!status.ok()) parts_.reporter.Error(status.message());
-    parts_.reporter.Info(
-        absl::StrCat("the training has ended: ", job_state().stop_reason()));
+    // Another task's word may be all that is known of it.
+    const std::string& reason = job_state().stop_reason();
+    if (!reason.empty()) {
+      parts_.reporter.Info(absl::StrCat("the training has ended: ", reason));
+    }
   }
   if (!action.text.empty()) {
     parts_.reporter.Report(LevelOf(IsFailure(action.code)), action.text);
   }
+  left_without_ps_ = action.without_ps;
   exit_code_ = action.code;
 }
 

@@ -106,6 +106,8 @@ class TrainingSession {
 
   // ---- For result.json; of the thread that calls Run -------------------
   const JobState& job_state() const { return machine_.job_state(); }
+  // As Exit's.
+  bool left_without_ps() const { return left_without_ps_; }
   int64_t global_step() const { return global_step_; }
   // NaN: it has made no step.
   double last_loss() const { return last_loss_; }
@@ -168,6 +170,7 @@ class TrainingSession {
   bool loaded_ = false;
   bool loaded_initialized_ = false;
   int exit_code_ = -1;
+  bool left_without_ps_ = false;
 
   int64_t global_step_ = 0;
   int64_t first_global_step_ = 0;

@@ -107,6 +107,7 @@ absl::Status ChiefParts::CreateLoader() {
   load.tasks = worker_.tasks;
   load.rows = {worker_.num_examples, worker_.shape.worker_rows(),
                worker_.row_order};
+  load.goal.stop = options.training.stop();
   load.data = worker_.data;
   load.reporter = options.reporter;
   loader_ = std::make_unique<ModelLoader>(load);

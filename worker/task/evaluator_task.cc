@@ -10,6 +10,7 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/job_watcher.h"
 #include "worker/checkpoint/checkpoint_follower.h"
+#include "worker/checkpoint/finished_run.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/input/fill_batch.h"
@@ -17,6 +18,7 @@
 #include "worker/task/result_file.h"
 #include "worker/task/worker_options.h"
 #include "worker/training/training_parts.h"
+#include "worker/training/training_spec.h"
 
 namespace muster {
 namespace {
@@ -96,7 +98,8 @@ int EvaluatorTask::Run() {
   // The chief leaves its result just before the end.
   watch.has_ended = [this, before = ReadResult()] {
     const absl::StatusOr<std::string> result = ReadResult();
-    return result.ok() && (!before.ok() || *result != *before);
+    const bool is_new = result.ok() && (!before.ok() || *result != *before);
+    return is_new || WasFinishedBefore();
   };
   const JobWatcher watcher(watch);
 
@@ -124,6 +127,15 @@ int EvaluatorTask::Run() {
 absl::StatusOr<std::string> EvaluatorTask::ReadResult() const {
   return ReadFile(absl::StrCat(options_.train_dir, "/result.json"),
                   kMaxResultBytes);
+}
+
+bool EvaluatorTask::WasFinishedBefore() const {
+  WantedRun wanted;
+  wanted.train_dir = options_.train_dir;
+  wanted.training_fingerprint = SemanticFingerprint(options_.training);
+  wanted.job_namespace = options_.job_namespace;
+  wanted.goal.stop = options_.training.stop();
+  return FindFinishedRun(file_system_.get(), wanted).has_value();
 }
 
 bool EvaluatorTask::interrupted() const {

@@ -63,7 +63,8 @@ struct EvaluatorOptions {
 // test set. It reads files and asks ps task 0 whether the job is done, nothing
 // more: no shard, no worker and no quorum knows of it, and its death disturbs
 // nobody. If ps task 0 has gone, a result.json that was not there at the start
-// says that the job is done. It writes train_dir/summaries/evaluator and
+// says that the job is done, as does a run that has reached this task's own
+// goal. It writes train_dir/summaries/evaluator and
 // train_dir/evaluator.json (the newest result). Run once.
 class EvaluatorTask {
  public:
@@ -85,6 +86,8 @@ class EvaluatorTask {
   void Report(const CheckpointReader& reader, const EvaluationResult& result);
   // The text of the chief's result.json.
   absl::StatusOr<std::string> ReadResult() const;
+  // The chief's run is as far as this task's training wants it.
+  bool WasFinishedBefore() const;
   bool interrupted() const;
 
   const EvaluatorOptions options_;

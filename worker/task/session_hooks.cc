@@ -64,6 +64,7 @@ std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
   saving.every = absl::Seconds(checkpoint.every_seconds());
   saving.in_rounds = options.training.replication().has_sync();
   saving.watch = parts.write_watch;
+  saving.after_last_save = parts.after_last_save;
   return std::make_unique<CheckpointSaver>(
       saving, WriteSummariesFirst(parts.summaries.writer, parts.begin_save),
       parts.reporter);

@@ -57,6 +57,9 @@ class SessionHooks {
     // The chief's only.
     WriteWatch* write_watch = nullptr;
     CheckpointSaver::Begin begin_save;
+    // As CheckpointSaver's.
+    std::function<void(const std::string& folder, const EndRecord& end)>
+        after_last_save;
     Evaluation::Evaluate evaluate;
     RequestStop stop_job;
     SummaryParts summaries;

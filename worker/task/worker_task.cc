@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/fingerprint.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
@@ -20,6 +21,7 @@
 #include "common/rpc/protocol.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "worker/checkpoint/finished_run.h"
 #include "worker/client/call_status.h"
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
@@ -444,6 +446,10 @@ absl::Status WorkerTask::CreateHooks() {
   parts.write_progress = options_.write_progress;
   parts.reporter = options_.reporter;
   parts.begin_save = [this] { return chief_->BeginSave(); };
+  parts.after_last_save = [this](const std::string& folder,
+                                 const EndRecord& end) {
+    MarkFinished(folder, end);
+  };
   parts.evaluate = [this] {
     return chief_->evaluator()->Evaluate(
         [this] { return session_->MayGoOn(); });
@@ -463,6 +469,7 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.machine.chief = is_chief();
   options.machine.chief_task = chief_task_;
   options.machine.ps_addresses = ps_addresses_;
+  options.machine.own_ps = options_.cluster.ShardOf(options_.self).value_or(-1);
   options.machine.model_fingerprint = placed_.definition.fingerprint;
   options.machine.max_wait = options_.max_wait;
   if (!options_.training.replication().has_async()) {
@@ -493,7 +500,18 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
                            static_cast<int64_t>(tasks_.size());
   options.machine.goal = {options.stop, options.epoch_examples,
                           UpdateRows(options.replication, shape_)};
+  options.machine.finished = FinishedBefore(options.machine.goal);
   return options;
+}
+
+std::string WorkerTask::FinishedBefore(const JobGoal& goal) const {
+  PosixFileSystem file_system;
+  const std::optional<FinishedRun> run = FindFinishedRun(
+      &file_system, {options_.train_dir, SemanticFingerprint(given_training_),
+                     options_.job_namespace, goal});
+  if (!run.has_value()) return "";
+  return absl::StrCat("step ", run->global_step(), ", by stop.",
+                      run->stop_reason(), ", as ", options_.train_dir, " says");
 }
 
 void WorkerTask::CreateSession() {
@@ -648,6 +666,23 @@ Traffic WorkerTask::MeasuredTraffic() const {
   return traffic;
 }
 
+void WorkerTask::MarkFinished(const std::string& folder,
+                              const EndRecord& end) const {
+  if (!end.completed || !IsStopCondition(end.stop_reason)) return;
+  FinishedRun run;
+  run.set_training_fingerprint(SemanticFingerprint(given_training_));
+  run.set_namespace_(options_.job_namespace);
+  run.set_global_step(end.global_step);
+  run.set_stop_reason(end.stop_reason);
+  *run.mutable_stop() = session_->job_state().stop();
+  const absl::Status written =
+      WriteFileAtomically(FinishedRunPath(folder), FinishedRunText(run));
+  if (written.ok()) return;
+  options_.reporter.Warning(absl::StrCat(
+      "how the run has ended is not kept beside its last checkpoint: ",
+      written.message()));
+}
+
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
   if (options_.train_dir.empty() || !evaluated.has_value()) {
@@ -682,7 +717,14 @@ absl::Status WorkerTask::WriteFile(const std::string& path,
   return chief_->write_watch()->Watch(absl::StrCat("write of ", path), write);
 }
 
-int WorkerTask::Run() { return session_->Run(); }
+int WorkerTask::Run() {
+  const int exit_code = session_->Run();
+  // In all-reduce the ps task of this process waits for the same end.
+  if (session_->left_without_ps() && options_.latch != nullptr) {
+    options_.latch->Stop({exit_code, "the job is over, and the others left"});
+  }
+  return exit_code;
+}
 
 void WorkerTask::RequestStop(int signal) {
   session_->RequestStop(signal);

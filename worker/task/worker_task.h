@@ -80,6 +80,8 @@ class WorkerTask {
   absl::Status CreateHooks();
   absl::StatusOr<Profiler::Options> ProfileOptions() const;
   void CreateSession();
+  // As SessionMachine::Options.finished.
+  std::string FinishedBefore(const JobGoal& goal) const;
   TrainingSession::Options SessionOptions() const;
   int WorkerIndex() const;
   // The training half's; 0: it is a stream.
@@ -99,6 +101,8 @@ class WorkerTask {
   Traffic MeasuredTraffic() const;
   JobState StateAtEnd() const;
   TrainingResult DescribeRun() const;
+  // Keeps how the run has ended, for those who come later.
+  void MarkFinished(const std::string& folder, const EndRecord& end) const;
   absl::Status WriteResult(const EndRecord& end) const;
   // Into --train_dir; the chief says if that takes long.
   absl::Status WriteFile(const std::string& path,

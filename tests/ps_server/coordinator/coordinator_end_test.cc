@@ -10,6 +10,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using CoordinatorEndTest = CoordinatorTest;
@@ -252,6 +253,76 @@ TEST_F(CoordinatorEndTest, AWorkerThatLeavesEarlyDoesNotEndTheJob) {
   Finish(worker_, /*stop_job=*/false, "interrupted");
   Finish(chief_, /*stop_job=*/false, "failed");
   EXPECT_EQ(coordinator_.phase(), RUNNING);
+}
+
+// It may have stood still (SIGSTOP, a paused container).
+TEST_F(CoordinatorEndTest, ALostWorkerIsWaitedForToLearnOfTheEnd) {
+  StartRun(2, 1);
+  Pass(kTimeout, {chief_});
+  Step(chief_, 0);
+  Step(chief_, 1);
+  coordinator_.TakeLines();
+  ASSERT_EQ(Finish(chief_).phase(), DONE);
+  EXPECT_THAT(
+      coordinator_.TakeLines(),
+      ElementsAre(AllOf(HasSubstr("staying at most 10s for /job:worker"),
+                        HasSubstr("/task:1"))));
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + kTimeout);
+  Pass(kTimeout - absl::Seconds(1));
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  ASSERT_THAT(Watch(worker_, 0), IsOk());
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(CoordinatorEndTest, ALostWorkerIsWaitedForOnlyForTheTimeout) {
+  StartRun(2, 1);
+  Pass(kTimeout, {chief_});
+  Step(chief_, 0);
+  Step(chief_, 1);
+  ASSERT_EQ(Finish(chief_).phase(), DONE);
+  Pass(kTimeout);
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+// Some ps tasks may have left, so that it cannot do more than ask.
+TEST_F(CoordinatorEndTest, ANewStartOfALostWorkerLearnsOfTheEndByAsking) {
+  StartRun(2, 1);
+  Pass(kTimeout, {chief_});
+  Step(chief_, 0);
+  Step(chief_, 1);
+  ASSERT_EQ(Finish(chief_).phase(), DONE);
+  RegisterRequest question;
+  question.set_protocol_version(kProtocolVersion);
+  *question.mutable_sender() = MakeSender(1, 555);
+  question.set_training_fingerprint(std::hash<std::string>()("a"));
+  question.set_asks_only(true);
+  const auto reply = coordinator_.Register(question, now_);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->state().phase(), DONE);
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(CoordinatorEndTest, WhatTheRestoredModelHasReachedEndsItWithoutAStep) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  ASSERT_THAT(Register(worker_), IsOk());
+  epoch_ = Begin(chief_)->model_epoch();
+  CommitEpochRequest commit = MakeCommit(chief_, epoch_, 100);
+  commit.set_global_step(30);
+  commit.mutable_stop()->set_target_accuracy(0.9);
+  commit.set_reached("target_accuracy");
+  const auto committed = coordinator_.CommitEpoch(commit, now_);
+  ASSERT_THAT(committed, IsOk());
+  EXPECT_EQ(committed->state().phase(), STOPPING);
+  EXPECT_EQ(committed->state().stop_reason(), "target_accuracy");
+  EXPECT_EQ(committed->state().stop().target_accuracy(), 0.9);
+  EXPECT_FALSE(Step(worker_, 0).granted());
+  // What ps task 0 counts goes before.
+  epoch_ = Begin(chief_)->model_epoch();
+  commit.set_model_epoch(epoch_);
+  commit.set_global_step(100);
+  EXPECT_EQ(coordinator_.CommitEpoch(commit, now_)->state().stop_reason(),
+            "steps");
 }
 
 // ---- Nobody trains --------------------------------------------------------

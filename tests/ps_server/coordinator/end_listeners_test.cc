@@ -58,7 +58,7 @@ TEST_F(EndListenersTest, WaitsNotForWhoIsGone) {
 }
 
 TEST_F(EndListenersTest, WaitsForWhoIsExpectedThoughItHasNotWatchedYet) {
-  listeners_.Expect(1, 7, kStart);
+  listeners_.Expect({"ps", 1}, 7, kStart);
   listeners_.OnEnd(3, kStart + absl::Seconds(1));
   EXPECT_FALSE(listeners_.all_know());
   listeners_.OnWatch(Ps(1), 3, 3, kStart + absl::Seconds(9));
@@ -97,6 +97,15 @@ TEST_F(EndListenersTest, WaitsOnlySoLongForWhoNeverLearnsIt) {
     EXPECT_FALSE(listeners_.all_know());
   }
   listeners_.Tick(kStart + kPatience);
+  EXPECT_TRUE(listeners_.all_know());
+}
+
+TEST_F(EndListenersTest, AWorkerIsWaitedForUntilItWasTold) {
+  listeners_.Expect({"worker", 1}, 7, kStart);
+  listeners_.OnEnd(7, kStart);
+  listeners_.OnTold({"worker", 2});
+  EXPECT_FALSE(listeners_.all_know());
+  listeners_.OnTold({"worker", 1});
   EXPECT_TRUE(listeners_.all_know());
 }
 

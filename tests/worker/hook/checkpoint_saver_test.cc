@@ -79,6 +79,25 @@ TEST_F(CheckpointSaverTest, SavesAfterAnInitializationAndAtTheEnd) {
   EXPECT_EQ(saver_->newest(), "ckpt-1");
 }
 
+TEST_F(CheckpointSaverTest, TellsTheFolderOfTheLastSave) {
+  CheckpointSaver::Options options;
+  options.every_steps = 10;
+  std::vector<std::string> last;
+  options.after_last_save = [&last](const std::string& folder,
+                                    const EndRecord& end) {
+    last.push_back(absl::StrCat(folder, " ", end.global_step));
+  };
+  Make(options);
+  Enter(/*initialized=*/false);
+  StepTo(12);
+  ASSERT_THAT(End(), IsOk());
+  EXPECT_THAT(last, ElementsAre("ckpt-12 12")) << "it was saved before";
+  write_error_ = absl::UnknownError("no room");
+  global_step_ = 13;
+  ASSERT_FALSE(End().ok());
+  EXPECT_THAT(last, ElementsAre("ckpt-12 12"));
+}
+
 TEST_F(CheckpointSaverTest, DoesNotSaveAgainWhatWasRestored) {
   Make({});
   Enter(/*initialized=*/false);

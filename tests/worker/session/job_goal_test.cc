@@ -37,12 +37,24 @@ TEST(JobGoalTest, EpochsAreReachedWhenNoUpdateIsLeft) {
   EXPECT_TRUE(IsReached(goal, total)) << "workers have left";
 }
 
-TEST(JobGoalTest, WhatTheChiefJudgesIsReachedIfTheJobEndedForIt) {
+TEST(JobGoalTest, WhatTheChiefJudgesIsReachedIfTheJobEndedForNoLess) {
   JobGoal goal;
   goal.stop.set_seconds(60);
-  EXPECT_TRUE(IsReached(goal, EndedFor("seconds")));
-  EXPECT_FALSE(IsReached(goal, EndedFor("target_accuracy")));
+  const auto ended_for = [](const std::string& reason, double value) {
+    JobState job = EndedFor(reason);
+    job.mutable_stop()->set_seconds(value);
+    job.mutable_stop()->set_target_accuracy(value);
+    return job;
+  };
+  EXPECT_TRUE(IsReached(goal, ended_for("seconds", 60)));
+  EXPECT_FALSE(IsReached(goal, ended_for("seconds", 59)));
+  EXPECT_FALSE(IsReached(goal, ended_for("target_accuracy", 60)));
   EXPECT_FALSE(IsReached(goal, EndedFor("steps", 20)));
+  goal.stop.Clear();
+  goal.stop.set_target_accuracy(0.9);
+  EXPECT_TRUE(IsReached(goal, ended_for("target_accuracy", 0.9)));
+  EXPECT_FALSE(IsReached(goal, ended_for("target_accuracy", 0.8)));
+  EXPECT_FALSE(IsReached(goal, ended_for("seconds", 0.9)));
 }
 
 TEST(JobGoalTest, AnEndBeforeTheEndReachesNothing) {

@@ -38,6 +38,7 @@ class SessionMachineTest : public ::testing::Test {
     options.asks_before_takeover = asks_before_takeover_;
     options.saves = saves_;
     options.saved_step = saved_step_;
+    options.finished = finished_;
     for (int i = 0; i < ps_tasks; ++i) {
       options.ps_addresses.push_back(absl::StrCat("host", i, ":2222"));
     }
@@ -177,6 +178,7 @@ class SessionMachineTest : public ::testing::Test {
   bool asks_before_takeover_ = false;
   bool saves_ = false;
   int64_t saved_step_ = -1;
+  std::string finished_;
 };
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "common/rpc/error_reason.h"
 #include "tests/worker/session/session_machine_fixture.h"
@@ -150,6 +151,148 @@ TEST_F(SessionMachineLateTest, WhatIsRefusedForGoodIsNotSentAgain) {
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("a step has 5"));
+}
+
+// ---- No ps task is there any more ----------------------------------------
+
+class SessionMachineGonePsTest : public SessionMachineTest {
+ protected:
+  // From a start, or the loss of ps task 0, to the exit; how long that took.
+  absl::Duration TimeToExit() {
+    const absl::Time start = now_;
+    Send(HelloEvent{0, absl::UnavailableError("connection refused")});
+    while (Get<Exit>() == nullptr && now_ < start + absl::Hours(1)) {
+      said_ += Said("finished already") + Said("has reached its end");
+      Pass(absl::Seconds(1));
+    }
+    said_ += Said("finished already") + Said("has reached its end");
+    return now_ - start;
+  }
+
+  // The state of a job that stops, in which chief and worker 1 are so.
+  JobState Stopping(bool chief_has_finished, bool unsaved) {
+    JobState state = StateWithAnother(STOPPING);
+    state.set_stop_reason("steps");
+    state.set_global_step(20);
+    state.set_unsaved(unsaved);
+    WorkerState* const chief = state.add_workers();
+    chief->mutable_sender()->mutable_task()->set_job("worker");
+    chief->mutable_sender()->set_incarnation(4);
+    chief->set_finished(chief_has_finished);
+    return state;
+  }
+
+  // A worker learns of this state, then its calls fail.
+  void LosePsAfter(JobState state) {
+    RunToFirstStep(/*chief=*/false);
+    state.set_state_version(++version_);
+    Send(WatchEvent{std::move(state)});
+    Send(TrainEvent{absl::UnavailableError("reset")});
+  }
+
+  std::string said_;
+};
+
+TEST_F(SessionMachineGonePsTest, AFinishedRunThatIsStartedAgain_EndsWell) {
+  finished_ = "step 20, by stop.steps, as run1 says";
+  for (const bool chief : {true, false}) {
+    said_.clear();
+    Start(chief);
+    Send(TickEvent{});
+    EXPECT_EQ(TimeToExit(), absl::Seconds(chief ? 10 : 20));
+    EXPECT_EQ(Get<Exit>()->code, kExitDone);
+    EXPECT_TRUE(Get<Exit>()->without_ps);
+    EXPECT_EQ(said_,
+              "the training was finished already: step 20, by stop.steps, as "
+              "run1 says, and its ps tasks have left: /job:ps/task:0 at "
+              "host0:2222 (connection refused)");
+  }
+}
+
+TEST_F(SessionMachineGonePsTest, AFinishedRunWithItsPsTasks_IsNotLeft) {
+  finished_ = "step 20, by stop.steps, as run1 says";
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, absl::UnavailableError("connection refused")});
+  Pass(absl::Seconds(9));
+  Send(HelloEvent{0, Shard(7)});
+  Pass(absl::Seconds(9));
+  EXPECT_EQ(Get<Exit>(), nullptr);
+}
+
+TEST_F(SessionMachineGonePsTest, WhoeverKnowsOfNoEnd_WaitsAndIsTriedAgain) {
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  EXPECT_EQ(TimeToExit(), absl::Seconds(60));
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+  LosePsAfter(StateWithAnother(RUNNING));
+  EXPECT_EQ(TimeToExit(), absl::Seconds(60));
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+TEST_F(SessionMachineGonePsTest, AWorkerThatHasSeenTheSavedEnd_EndsWell) {
+  LosePsAfter(Stopping(/*chief_has_finished=*/true, /*unsaved=*/false));
+  EXPECT_EQ(TimeToExit(), absl::Seconds(10));
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+  EXPECT_THAT(said_, HasSubstr("reached its end (steps, at step 20), and its"));
+}
+
+// A ps that has died may be back, and wants its workers.
+TEST_F(SessionMachineGonePsTest, AWorkerThatHasSeenTheEndComing_WaitsLonger) {
+  LosePsAfter(Stopping(/*chief_has_finished=*/false, /*unsaved=*/true));
+  EXPECT_EQ(TimeToExit(), absl::Seconds(20));
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+}
+
+TEST_F(SessionMachineGonePsTest, AnEndThatIsOnNoDisk_IsTriedAgain) {
+  JobState state = Stopping(/*chief_has_finished=*/false, /*unsaved=*/true);
+  state.mutable_workers(1)->set_lost(true);
+  LosePsAfter(state);
+  EXPECT_EQ(TimeToExit(), absl::Seconds(60));
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+// The chief has not saved yet, or it would be leaving.
+TEST_F(SessionMachineGonePsTest, AChiefThatHasSeenTheEnd_IsTriedAgain) {
+  RunToFirstStep(/*chief=*/true);
+  Send(WatchEvent{State(STOPPING, 1, {7})});
+  Send(TrainEvent{absl::UnavailableError("reset")});
+  EXPECT_EQ(TimeToExit(), absl::Seconds(60));
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+TEST_F(SessionMachineGonePsTest, WhileOnePsTaskIsThere_TheOthersAreWaitedFor) {
+  finished_ = "step 20, by stop.steps, as run1 says";
+  Start(/*chief=*/true, /*ps_tasks=*/2);
+  Send(TickEvent{});
+  Send(HelloEvent{1, Shard(8)});
+  EXPECT_EQ(TimeToExit(), absl::Seconds(60));
+  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
+}
+
+// Ps task 0 stays for whoever stood still over the end; the others do not.
+TEST_F(SessionMachineGonePsTest,
+       WithPsTaskZeroAlone_ItIsAskedWhetherAllIsOver) {
+  goal_.stop.set_steps(20);
+  Start(/*chief=*/false, /*ps_tasks=*/2);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7, 1)});
+  Send(HelloEvent{1, absl::UnavailableError("connection refused")});
+  EXPECT_EQ(Get<SendRegister>(), nullptr) << "it may only be late";
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  EXPECT_TRUE(Get<SendRegister>()->asks_only);
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {7}))});
+  EXPECT_EQ(Get<Exit>(), nullptr);
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  JobState state = State(DONE, 1, {7});
+  state.set_global_step(20);
+  state.set_stop_reason("steps");
+  Send(RegisterEvent{Registered(state)});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+  EXPECT_NE(Said("the job was over before this task came (steps, at"), "");
 }
 
 }  // namespace

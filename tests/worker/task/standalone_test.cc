@@ -78,6 +78,12 @@ class StandaloneTest : public LocalTraining {
     return task.ok() ? (*task)->Run() : -1;
   }
 
+  static int64_t ResultStep(const std::string& train_dir) {
+    const auto result = ReadResult(train_dir);
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? std::stoll(result->Find("global_step")->text) : -1;
+  }
+
   int64_t profile_steps_ = 0;
   // Called after each line of progress: after a step.
   std::function<void()> on_progress_ = [] {};
@@ -401,17 +407,55 @@ TEST_F(StandaloneTest, StopsAfterItsTime) {
   EXPECT_THAT(Lines(), Contains(HasSubstr(": seconds")));
 }
 
-TEST_F(StandaloneTest, ItsTimeGoesOnAfterARestart) {
+TEST_F(StandaloneTest, ARunThatTimeEnded_IsFinishedUnlessItGetsMore) {
   const std::string train_dir = NewTrainDir("train");
   ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
-  const auto first = ReadResult(train_dir);
-  ASSERT_THAT(first, IsOk());
-  // It was over before: the first step ends it (another may be under way).
+  const int64_t step = ResultStep(train_dir);
   ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.2"}), kExitDone);
-  const auto second = ReadResult(train_dir);
-  ASSERT_THAT(second, IsOk());
-  EXPECT_LE(std::stoll(second->Find("global_step")->text),
-            std::stoll(first->Find("global_step")->text) + 2);
+  EXPECT_EQ(ResultStep(train_dir), step);
+  EXPECT_THAT(Lines(), Contains(HasSubstr(absl::StrCat(
+                           "the training was finished already: step ", step,
+                           ", by stop.seconds"))));
+  ASSERT_EQ(Train(train_dir, 0, {"stop.seconds=0.4"}), kExitDone);
+  EXPECT_GT(ResultStep(train_dir), step);
+}
+
+TEST_F(StandaloneTest, ARunThatItsAccuracyEnded_IsFinishedUnlessItWantsMore) {
+  const std::string train_dir = NewTrainDir("train");
+  const auto train = [&](const std::string& accuracy, int64_t steps = 0) {
+    EXPECT_EQ(
+        Train(train_dir, steps,
+              {"evaluation.every_steps=5", "stop.target_accuracy=" + accuracy}),
+        kExitDone);
+    return ResultStep(train_dir);
+  };
+  const int64_t step = train("0.5", /*steps=*/1000000);
+  const std::string line =
+      absl::StrCat("the training was finished already: step ", step,
+                   ", by stop.target_accuracy");
+  EXPECT_THAT(Lines(), Not(Contains(HasSubstr(line))));
+  EXPECT_EQ(train("0.5"), step);
+  EXPECT_THAT(Lines(), Contains(HasSubstr(line)));
+  std::filesystem::remove(train_dir + "/result.json");
+  EXPECT_EQ(train("0.4"), step);
+  EXPECT_EQ(train("0.9", /*steps=*/step), step) << "steps go before";
+  EXPECT_GT(train("0.9"), step);
+}
+
+TEST_F(StandaloneTest, ARunThatASignalEnded_GoesOn) {
+  const std::string train_dir = NewTrainDir("train");
+  const std::vector<std::string> settings = {"evaluation.every_steps=1000",
+                                             "stop.target_accuracy=1"};
+  const auto options = MakeOptions(kTraining, settings, train_dir);
+  ASSERT_THAT(options, IsOk());
+  {
+    const auto task = CreateTask(*options);
+    ASSERT_THAT(task, IsOk());
+    (*task)->RequestStop(15);
+    EXPECT_EQ((*task)->Run(), 128 + 15);
+  }
+  EXPECT_EQ(Train(train_dir, 3, settings), kExitDone);
+  EXPECT_EQ(ResultStep(train_dir), 3);
 }
 
 TEST_F(StandaloneTest, StopsAtTheTargetAccuracyAndBeforeTheLimit) {
