@@ -215,7 +215,7 @@ TEST_F(SavedRunTest, ARowWithoutAFiniteOutputIsNoPrediction) {
   const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
   ASSERT_THAT(figures, IsOk());
   EXPECT_EQ(figures->Find("test_accuracy")->text, "0.5");
-  EXPECT_EQ(figures->Find("test_loss")->text, "null");
+  EXPECT_EQ(figures->Find("test_loss")->kind, JsonValue::Kind::kNull);
   EXPECT_EQ(figures->Find("test_non_finite_rows")->text, "1");
 
   ASSERT_THAT(PredictSaved(Saved(kClassifier, "out.csv")), IsOk());
