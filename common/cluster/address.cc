@@ -28,7 +28,7 @@ bool IsIp(int family, absl::string_view host) {
 }
 
 // Underscores are not in RFC 1035, but container networks use them. A final dot
-// says that the name is whole: no search list is tried.
+// says that the name is whole; /etc/hosts and certificates have none.
 bool IsDnsName(absl::string_view host) {
   absl::ConsumeSuffix(&host, ".");
   if (host.empty() || host.size() > kMaxNameLength) return false;
@@ -87,13 +87,12 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   } else if (!IsHost(host)) {
     return BadAddress(text, "the host is neither a name nor an address");
   }
+  absl::ConsumeSuffix(&host, ".");
   return Address{std::string(host), number};
 }
 
 bool IsLoopback(const Address& address) {
-  absl::string_view name = address.host;
-  absl::ConsumeSuffix(&name, ".");
-  if (absl::EqualsIgnoreCase(name, "localhost")) return true;
+  if (absl::EqualsIgnoreCase(address.host, "localhost")) return true;
   in6_addr ip6;
   if (inet_pton(AF_INET6, address.host.c_str(), &ip6) == 1) {
     return IN6_IS_ADDR_LOOPBACK(&ip6) ||

@@ -10,8 +10,8 @@ namespace muster {
 
 // Where a task listens.
 struct Address {
-  // A DNS name (with its final dot, if it has one), an IPv4 address, or an IPv6
-  // address without its brackets.
+  // A DNS name without a final dot, an IPv4 address, or an IPv6 address without
+  // its brackets.
   std::string host;
   // 1 to 65535.
   int port = 0;

@@ -28,6 +28,13 @@ absl::Status CheckTask(const std::string& job, int32_t index,
   return Annotate(ParseAddress(address).status(), name);
 }
 
+// Of a host, as ParseAddress has it: peers compare addresses, and dial them.
+std::string WithoutFinalDot(std::string address) {
+  const size_t colon = address.rfind(':');
+  if (colon > 0 && address[colon - 1] == '.') address.erase(colon - 1, 1);
+  return address;
+}
+
 absl::Status CheckAddressesUnique(const Jobs& jobs) {
   // Names of hosts do not depend on case.
   std::map<std::string, std::string> users;
@@ -106,7 +113,7 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Create(const ClusterDef& def) {
     Tasks& tasks = spec.jobs_[name];
     for (const auto& [index, address] : job.tasks()) {
       RETURN_IF_ERROR(CheckTask(name, index, address));
-      tasks.emplace(index, address);
+      tasks.emplace(index, WithoutFinalDot(address));
     }
   }
   if (spec.jobs_.empty()) return spec;

@@ -25,7 +25,7 @@ TEST(AddressTest, ParsesNamesAndAddresses) {
       {"ps-0.ps.default.svc.cluster.local:1",
        "ps-0.ps.default.svc.cluster.local", 1},
       {"my_host:65535", "my_host", 65535},
-      {"ps0.example.com.:2222", "ps0.example.com.", 2222},
+      {"ps0.example.com.:2222", "ps0.example.com", 2222},
       {"10.0.0.1:80", "10.0.0.1", 80},
       {"[::1]:2222", "::1", 2222},
       {"[2001:db8::14]:2222", "2001:db8::14", 2222},

@@ -41,6 +41,19 @@ TEST(ClusterSpecTest, AnswersForItsTasks) {
   EXPECT_TRUE(spec.tasks("evaluator").empty());
 }
 
+TEST(ClusterSpecTest, AHostWithAFinalDotIsTheHostWithoutIt) {
+  const ClusterSpec spec = Parse(
+      "job { name: 'ps' tasks { key: 0 value: 'p.example.:1' } }"
+      "job { name: 'worker' tasks { key: 0 value: '[::1]:2' } }");
+  EXPECT_THAT(spec.ps_addresses(), ElementsAre("p.example:1"));
+  EXPECT_THAT(
+      ParseClusterText("job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+                       "job { name: 'worker' tasks { key: 0 value: 'p.:1' } }",
+                       "test"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("duplicate address 'p:1'")));
+}
+
 TEST(ClusterSpecTest, NamesTheTasksThereAreWhenOneIsMissing) {
   const ClusterSpec spec = Parse(kTwoAndTwo);
   EXPECT_THAT(spec.AddressOf(MakeTaskId("worker", 2)),

@@ -135,7 +135,7 @@ TEST(ComputeCoresTest, TheTasksOfAMachineAreKnownByItsAddresses) {
   };
   EXPECT_EQ(TasksOfMachine(spec, MakeTaskId(kWorkerJob, 0), is_own), 3);
   // Not the own name, and nothing after the name that nobody could look up.
-  EXPECT_THAT(asked, ElementsAre("gpu1.example.", "10.0.0.1", "gpu2"));
+  EXPECT_THAT(asked, ElementsAre("gpu1.example", "10.0.0.1", "gpu2"));
   // One that is not listed computes, too.
   EXPECT_EQ(TasksOfMachine(spec, MakeTaskId(kEvaluatorJob, 0), is_own), 4);
   EXPECT_EQ(TasksOfMachine(ClusterSpec(), MakeTaskId(kWorkerJob, 0), is_own),
