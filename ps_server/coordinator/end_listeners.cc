@@ -50,9 +50,9 @@ void EndListeners::Tick(absl::Time now) {
 
 std::string EndListeners::Describe() const {
   if (end_version_ == 0 || listeners_.empty()) return "";
-  std::string text = TaskName(TaskKey("ps", listeners_.begin()->first));
+  std::string text = TaskName(listeners_.begin()->first);
   if (listeners_.size() > 1) {
-    absl::StrAppend(&text, " and ", listeners_.size() - 1, " more ps tasks");
+    absl::StrAppend(&text, " and ", listeners_.size() - 1, " more tasks");
   }
   return absl::StrCat(text, " to hear of the end");
 }

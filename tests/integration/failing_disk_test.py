@@ -110,9 +110,10 @@ class FailingDiskTest(harness.TestCase):
 
     def test_each_fsync_of_a_save_fails_once(self):
         # Counted by thread: all saves but the last are one thread's. That of
-        # the last save calls fsync once more, for result.json; so it is the
-        # third save that is hit.
-        runs = [("fsync%d" % call, 2 * FSYNCS_OF_A_SAVE + call)
+        # the last save calls fsync for the probe of the folder, for what says
+        # that the run is finished, and for result.json, too; so it is the fourth
+        # save that is hit.
+        runs = [("fsync%d" % call, 3 * FSYNCS_OF_A_SAVE + call)
                 for call in range(1, FSYNCS_OF_A_SAVE + 1)]
         started = [(name, *self.start_traced(
             name, TRAINING, "-e", "trace=fsync", "-e",

@@ -111,7 +111,7 @@ class PsServerFlagsTest(harness.TestCase):
 
     def test_foreign_address_without_tls_is_refused_with_4(self):
         self.assert_refused("--ps_hosts=" + FOREIGN_ADDRESS,
-                            "--worker_hosts=localhost:8", exit_code=4,
+                            "--worker_hosts=198.51.100.8:2222", exit_code=4,
                             says=[FOREIGN_ADDRESS,
                                   "--allow_insecure_network"])
 

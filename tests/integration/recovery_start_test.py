@@ -145,17 +145,18 @@ class RecoveryStartTest(recovery.TestCase):
     def test_an_own_name_that_does_not_exist_is_an_error(self):
         job = recovery.Job(self, 1, 1, [], ["--allow_insecure_network"])
         address = "no-such-host.invalid:2222"
-        job.write_cluster(ps=[address], worker=[job.address("worker", 0)])
+        job.write_cluster(ps=[address], worker=["worker.invalid:2222"])
         ps = job.start_ps(0)
         self.assertEqual(ps.wait(), 2, ps.output)
-        self.assertIn(address, ps.output)
+        self.assertIn("listen on %s: no such host" % address, ps.output)
 
     def test_a_peers_name_that_does_not_exist_is_waited_for_by_name(self):
         # It may exist in a moment: Kubernetes names a pod when it is ready.
         job = recovery.Job(
-            self, 1, 1, ["--max_wait=3s", "--allow_insecure_network"], [])
+            self, 1, 1, ["--max_wait=3s", "--allow_insecure_network",
+                         "--bind=127.0.0.1:0"], [])
         address = "no-such-host.invalid:2222"
-        job.write_cluster(ps=[address], worker=[job.address("worker", 0)])
+        job.write_cluster(ps=[address], worker=["worker.invalid:2222"])
         worker = job.start_worker(0)
         self.assertEqual(worker.wait(), 138, worker.output)
         self.assertRegex(worker.output, r"/job:ps/task:0 at %s \(.*(DNS|name)" %

@@ -41,8 +41,8 @@ void Oracle::PushSent(int ps, const PushPart& header) {
                       "that it has part ", header.part(), " of step ", open));
   }
   round_of_[{header.sender().incarnation(), header.step()}] = header.round();
-  parts_of_[{ps, header.sender().incarnation(), header.step()}] =
-      header.parts();
+  parts_of_[{ps, header.sender().incarnation(), header.step()}] = {
+      header.parts(), header.fence().model_epoch()};
 }
 
 // How stale an update can be, if nobody has come or gone since its pull.
@@ -112,13 +112,18 @@ void Oracle::Saved(const std::string& path) {
   }
 }
 
-std::optional<int64_t> Oracle::WholeStep(int ps, const WorkerMark& mark) const {
-  const auto parts = parts_of_.find({ps, mark.incarnation(), mark.step()});
-  if (parts != parts_of_.end() && mark.parts_size() == parts->second) {
+std::optional<int64_t> Oracle::WholeStep(int ps, int64_t epoch,
+                                         const WorkerMark& mark) const {
+  const auto newest = parts_of_.find({ps, mark.incarnation(), mark.step()});
+  if (newest != parts_of_.end() && mark.parts_size() == newest->second.parts) {
     return mark.step();
   }
   const int64_t before = mark.step() - 1;
-  if (given_up_.count({mark.incarnation(), before}) > 0) return std::nullopt;
+  const auto sent = parts_of_.find({ps, mark.incarnation(), before});
+  if (sent == parts_of_.end() || sent->second.epoch != epoch ||
+      given_up_.count({mark.incarnation(), before}) > 0) {
+    return std::nullopt;
+  }
   return before;
 }
 
@@ -131,7 +136,8 @@ void Oracle::CheckCounted(const CheckpointManifest& manifest) {
     if (model_->blocks_of[shard.ps_task()].empty()) continue;
     ++shards;
     for (const WorkerMark& mark : shard.marks()) {
-      const std::optional<int64_t> step = WholeStep(shard.ps_task(), mark);
+      const std::optional<int64_t> step =
+          WholeStep(shard.ps_task(), manifest.model_epoch(), mark);
       if (!step.has_value()) continue;
       auto& [holders, oldest] =
           held.try_emplace({mark.index(), mark.incarnation()}, 0, *step)

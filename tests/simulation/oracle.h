@@ -155,8 +155,9 @@ class Oracle {
   // for one that the coordinator does not count.
   void CheckCounted(const CheckpointManifest& manifest);
   // The newest step of the mark that is whole; none if a part of it is missing
-  // and the step before it was given up.
-  std::optional<int64_t> WholeStep(int ps, const WorkerMark& mark) const;
+  // and the step before it was given up, or is of another epoch.
+  std::optional<int64_t> WholeStep(int ps, int64_t epoch,
+                                   const WorkerMark& mark) const;
   // As many reported checkpoints are there as are to be kept.
   void CheckRetention();
   // The checkpoint's values of one ps task's blocks.
@@ -184,7 +185,11 @@ class Oracle {
   // The row behind each step, and the parts that it has for each ps task, by
   // incarnation and step.
   std::map<std::pair<uint64_t, int64_t>, int64_t> rows_after_;
-  std::map<std::tuple<int, uint64_t, int64_t>, int64_t> parts_of_;
+  struct SentStep {
+    int64_t parts = 0;
+    int64_t epoch = 0;
+  };
+  std::map<std::tuple<int, uint64_t, int64_t>, SentStep> parts_of_;
   // Those that were reported as given up.
   std::set<std::pair<uint64_t, int64_t>> given_up_;
   // The steps of cuts that the coordinator does not count.

@@ -23,11 +23,11 @@ namespace muster {
 // A save whose values are fixed already. Write may run on any thread.
 struct PendingSave {
   int64_t global_step = 0;
+  // Returns the checkpoint's folder.
+  std::function<absl::StatusOr<std::string>()> write;
   // Some of its steps were not reported when it was cut: as many global steps
   // may later be of other ones.
   bool has_unreported = false;
-  // Returns the checkpoint's folder.
-  std::function<absl::StatusOr<std::string>()> write;
 };
 
 // The hook that saves checkpoints: right after an initialization, and when a

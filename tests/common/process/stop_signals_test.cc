@@ -24,6 +24,8 @@ TEST(StopSignalsTest, FirstSignalIsACallOnAnotherThread) {
 }
 
 class NoticeTest : public ::testing::TestWithParam<int> {};
+// By this name before the others, which leave the signals blocked.
+using NoticeDeathTest = NoticeTest;
 
 TEST_P(NoticeTest, IsATermAndIsNamed) {
   absl::Notification stopped;
@@ -43,7 +45,7 @@ TEST_P(NoticeTest, IsATermAndIsNamed) {
 }
 
 // Until then it has nothing to save.
-TEST_P(NoticeTest, EndsAProcessThatBeginsWithTheCodeOfTerm) {
+TEST_P(NoticeDeathTest, EndsAProcessThatBeginsWithTheCodeOfTerm) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -55,7 +57,7 @@ TEST_P(NoticeTest, EndsAProcessThatBeginsWithTheCodeOfTerm) {
 }
 
 // As under nohup.
-TEST_P(NoticeTest, StaysIgnoredWhereItWasIgnored) {
+TEST_P(NoticeDeathTest, StaysIgnoredWhereItWasIgnored) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -76,9 +78,10 @@ TEST_P(NoticeTest, StaysIgnoredWhereItWasIgnored) {
       testing::ExitedWithCode(1), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NoticeTest,
-                         ::testing::Values(SIGHUP, SIGUSR1, SIGUSR2, SIGALRM,
-                                           SIGXCPU));
+const auto kNotices =
+    ::testing::Values(SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU);
+INSTANTIATE_TEST_SUITE_P(Each, NoticeTest, kNotices);
+INSTANTIATE_TEST_SUITE_P(Each, NoticeDeathTest, kNotices);
 
 using Answer = StopSignals::Rule::Answer;
 

@@ -83,7 +83,7 @@ TEST_F(EndListenersTest, NamesWhoHasNotHeard) {
   EXPECT_EQ(listeners_.Describe(), "/job:ps/task:1 to hear of the end");
   listeners_.OnWatch(Ps(2), 3, 7, kStart);
   EXPECT_EQ(listeners_.Describe(),
-            "/job:ps/task:1 and 1 more ps tasks to hear of the end");
+            "/job:ps/task:1 and 1 more tasks to hear of the end");
   listeners_.OnWatch(Ps(1), 7, 7, kStart);
   listeners_.OnWatch(Ps(2), 7, 7, kStart);
   EXPECT_EQ(listeners_.Describe(), "");

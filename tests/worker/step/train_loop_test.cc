@@ -117,20 +117,23 @@ TEST_F(TrainLoopTest, AfterARefusedStepValuesArePulled) {
   EXPECT_GT(tiny_.shard().pulls(), pulls);
 }
 
-// What is prepared is trained on; a restored position is not read from.
+// What is prepared is trained on, also at a restored position.
 TEST_F(TrainLoopTest, AStopEndsTheWaitForRowsOfThisPositionAndOfLaterOnes) {
+  const auto run_to_error = [this](int64_t step) {
+    absl::Status last;
+    for (const int64_t end = step + 9; last.ok() && step < end; ++step) {
+      last = Run(step).status();
+    }
+    return last;
+  };
   loop_->StopReading();
-  absl::Status last;
-  for (int64_t step = 1; last.ok() && step < 10; ++step) {
-    last = Run(step).status();
-  }
-  EXPECT_TRUE(IsStopped(last)) << last;
+  EXPECT_TRUE(IsStopped(run_to_error(1)));
   EnterEpoch epoch;
   epoch.model_epoch = 1;
   epoch.ps_incarnations = {1};
   epoch.position = kAfterFiveSteps;
   ASSERT_THAT(loop_->Enter(epoch), IsOk());
-  EXPECT_TRUE(IsStopped(Run(11).status()));
+  EXPECT_TRUE(IsStopped(run_to_error(11)));
 }
 
 // An evaluation, and another worker before it.

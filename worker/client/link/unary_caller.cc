@@ -97,9 +97,8 @@ absl::Status UnaryCaller::Explain(const grpc::Status& status,
                                   const absl::Status& error) {
   const std::string found = check_.Explain(status);
   if (found.empty()) return ExplainPeerFailure(peer_, error);
-  return absl::Status(
-      error.code(),
-      absl::StrCat(peer_.task, " at ", peer_.address, ": ", found));
+  return absl::Status(error.code(), absl::StrCat(peer_.task, " at ",
+                                                 peer_.address, ": ", found));
 }
 
 void UnaryCaller::CallBytes(const AnyMethod& method, const std::string& request,
