@@ -254,12 +254,23 @@ TEST_F(SplitLayersModelTest, PartsOnSeveralDevicesHaveTheBitsOfThoseOnOne) {
   ExpectSameSteps({"cpu"}, "cpu");
 }
 
-TEST_F(SplitLayersModelTest, ForwardHasTheBitsOfTheWhole) {
+TEST_F(SplitLayersModelTest, ForwardHasTheBitsOfTheWholeWhereTheKernelsAllow) {
+  Model whole(Spec(1), {}, {"ref"});
+  Model split(Spec(2), OnTheFirst(), {"ref"});
+  ASSERT_THAT(whole.evaluation().Evaluate(batch_), IsOk());
+  ASSERT_THAT(split.evaluation().Evaluate(batch_), IsOk());
+  EXPECT_EQ(split.evaluation().outputs(), whole.evaluation().outputs());
+}
+
+// With AVX2, the order of sums of oneDNN 2.6 depends on the number of channels.
+TEST_F(SplitLayersModelTest, ForwardIsThatOfTheWholeButForRounding) {
   Model whole(Spec(1), {});
   Model split(Spec(2), OnTheFirst());
   ASSERT_THAT(whole.evaluation().Evaluate(batch_), IsOk());
   ASSERT_THAT(split.evaluation().Evaluate(batch_), IsOk());
-  EXPECT_EQ(split.evaluation().outputs(), whole.evaluation().outputs());
+  EXPECT_THAT(split.evaluation().outputs(),
+              testing::Pointwise(testing::FloatNear(kTolerance),
+                                 whole.evaluation().outputs()));
 }
 
 TEST_F(SplitLayersModelTest, PartsOnDevicesOfTheirOwnHaveTheBitsOfThoseOnOne) {
