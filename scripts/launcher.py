@@ -94,7 +94,7 @@ def commands(options, cluster_file, train_dir, gpus):
             options.worker_flag)
     of_workers = [] if options.link is None else ["--link=" + options.link]
     if options.num_devices > 1:
-        of_workers.append("--num_devices=%d" % options.num_devices)
+        of_workers.append("--devices=%d" % options.num_devices)
     if options.progress_every is not None:
         of_workers.append("--progress_every=%r" % options.progress_every)
     if options.profile_steps is not None:

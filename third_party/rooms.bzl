@@ -35,6 +35,7 @@ _WORKER = [
     ["worker/checkpoint", "worker/step"],
     ["worker/ctl", "worker/task"],
     ["worker/saved"],
+    ["worker/verb"],
     ["worker"],
 ]
 

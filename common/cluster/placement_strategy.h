@@ -45,7 +45,7 @@ struct PlacementEntry {
   bool takes_pins = false;
   // May it have `seed`?
   bool takes_seed = false;
-  // One line for `worker --list`.
+  // One line for `musterctl list`.
   std::string help;
 };
 

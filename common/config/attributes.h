@@ -102,7 +102,7 @@ absl::StatusOr<Attr> ParseAttr(const AttrDef& def, absl::string_view text);
 absl::StatusOr<AttrDef> FindAttr(absl::Span<const AttrDef> table,
                                  absl::string_view name);
 
-// One line an attribute, for `worker --list`:
+// One line an attribute, for `musterctl list`:
 //   "filters: int, required, >= 1: output channels\n"
 std::string DescribeAttributes(absl::Span<const AttrDef> table);
 

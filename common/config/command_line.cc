@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
@@ -39,12 +38,10 @@ bool Contains(const std::vector<std::string>& names, absl::string_view name) {
 
 Flags OwnFlags(const CommandLineOptions& options) {
   Flags flags;
-  for (const auto& [name, flag] : absl::GetAllFlags()) {
-    const auto defines = [&, path = flag->Filename()](const std::string& end) {
-      return absl::EndsWith(path, end);
-    };
-    if (absl::c_any_of(options.flags_files, defines)) {
-      flags.emplace(std::string(name), flag);
+  for (const FlagGroup& group : options.groups) {
+    for (const std::string& name : group.flags) {
+      absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+      if (flag != nullptr) flags.emplace(name, flag);
     }
   }
   return flags;
@@ -81,19 +78,15 @@ void AppendFlagHelp(const std::string& name, const absl::CommandLineFlag& flag,
 
 std::string HelpText(const CommandLineOptions& options, const Flags& flags) {
   std::string text = absl::StrCat(options.summary, "\n");
-  Flags rest = flags;
   for (const FlagGroup& group : options.groups) {
     absl::StrAppend(&text, "\n", group.title, ":\n");
     for (const std::string& name : group.flags) {
-      const auto it = rest.find(name);
-      if (it == rest.end()) continue;
-      AppendFlagHelp(name, *it->second, &text);
-      rest.erase(it);
+      const auto it = flags.find(name);
+      if (it != flags.end()) AppendFlagHelp(name, *it->second, &text);
     }
   }
-  absl::StrAppend(&text, "\nOther flags:\n");
-  for (const auto& [name, flag] : rest) AppendFlagHelp(name, *flag, &text);
   absl::StrAppend(&text,
+                  "\nOther flags:\n"
                   "  --flagfile=FILE\n"
                   "      Reads arguments from the file, one a line.\n"
                   "  --help\n      Prints this text.\n"

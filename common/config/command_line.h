@@ -23,10 +23,8 @@ struct CommandLineOptions {
   std::string summary;
   // Printed by `--version`.
   std::string version;
-  // The ends of the paths of the files with the program's ABSL_FLAGs,
-  // "worker/main.cc". Flags of other files are not the user's.
-  std::vector<std::string> flags_files;
-  // Flags in no group come last, under "Other flags".
+  // All flags that the program takes. An ABSL_FLAG in no group is unknown to
+  // it.
   std::vector<FlagGroup> groups;
   // Flags that may be given several times. Their values are collected in
   // CommandLine::repeated; the ABSL_FLAG itself keeps its default.

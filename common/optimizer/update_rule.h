@@ -113,7 +113,7 @@ template <typename T>
 absl::StatusOr<std::unique_ptr<UpdateRuleOf<T>>> CreateReferenceRule(
     const OptimizerSpec& spec);
 
-// The settings of the named rule, for --set and --list; valid for ever.
+// The settings of the named rule, for --set and `musterctl list`; valid for ever.
 // Errors: NotFound as above.
 absl::StatusOr<absl::Span<const AttrDef>> UpdateRuleAttributes(
     absl::string_view name);

@@ -238,8 +238,7 @@ class InitFromTest(TestCase):
                             flags=["--init_from=" + self.path("")])
 
     def test_flags_that_would_do_nothing_are_refused(self):
-        for flag in ("--init_from_partial", "--init_from_map=a=b",
-                     "--diff_with=x", "--export_to=x"):
+        for flag in ("--init_from_partial", "--init_from_map=a=b"):
             code, output = self.train(flag)
             self.assertEqual(code, 2, output)
         self.assert_refused("'a'", "PATTERN=REPLACEMENT", flags=[
@@ -248,9 +247,9 @@ class InitFromTest(TestCase):
 
 class InspectTest(TestCase):
 
-    def inspect(self, path, *flags):
+    def inspect(self, path, verb="ls", *other):
         return self.run_to_end("inspect", [
-            harness.worker(), "--inspect_checkpoint=" + path, *flags])
+            harness.musterctl(), "checkpoint", verb, path, *other])
 
     def test_lists_and_verifies(self):
         self.assert_trains("--set=checkpoint.every_steps=10")
@@ -277,12 +276,12 @@ class InspectTest(TestCase):
         self.assert_trains()
         self.assert_trains(train_dir="again")
         code, output = self.inspect(self.path("train"),
-                                    "--diff_with=" + self.path("again"))
+                                    "diff", self.path("again"))
         self.assertEqual(code, 0, output)
         self.assertIn("0 of 16 tensors differ", output)
         self.assert_trains("--set=stop.steps=21", train_dir="again")
         code, output = self.inspect(self.path("train"),
-                                    "--diff_with=" + self.path("again"))
+                                    "diff", self.path("again"))
         self.assertEqual(code, 1, output)
         self.assertRegex(output, r"hidden/weights: \d+ of 448 elements differ,"
                                  r" the first is \d+; largest difference 0\.")
@@ -291,12 +290,12 @@ class InspectTest(TestCase):
         self.assert_trains()
         exported = self.path("w.safetensors")
         code, output = self.inspect(self.path("train"),
-                                    "--export_to=" + exported)
+                                    "export", exported)
         self.assertEqual(code, 0, output)
         with open(exported, "rb") as file:
             self.assertEqual(file.read(), self.read(20))
         code, output = self.inspect(self.path("train"),
-                                    "--export_to=" + exported)
+                                    "export", exported)
         self.assertEqual(code, 2, output)
         self.assert_trains("--init_from=" + exported, train_dir="again")
         self.assertEqual(self.tensors(0, train_dir="again"), self.tensors(20))

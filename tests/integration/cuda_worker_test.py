@@ -53,7 +53,7 @@ class NoCardTest(CudaWorkerTest):
 
     def test_lists_why_cuda_cannot_be_used(self):
         code, output = self.run_to_end("worker",
-                                       [harness.worker(), "--list_devices"])
+                                       [harness.worker(), "devices"])
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?m)^cuda\n  cuda:0: unusable: .")
 

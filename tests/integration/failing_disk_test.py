@@ -86,7 +86,7 @@ class FailingDiskTest(harness.TestCase):
 
     def assert_whole(self, path):
         code, output = self.run_to_end("inspect", [
-            harness.worker(), "--inspect_checkpoint=" + path])
+            harness.musterctl(), "checkpoint", "ls", path])
         self.assertEqual(code, 0, output)
 
     def check_one_failure(self, name, chief, ps, says):

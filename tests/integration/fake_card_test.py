@@ -213,7 +213,7 @@ class FakeCardTest(harness.TestCase):
         self.assertEqual(len(result["workers"]), 2)
 
     def test_two_towers(self):
-        cpu, _ = self.train("cpu", "--device=cpu", "--num_devices=2")
+        cpu, _ = self.train("cpu", "--device=cpu", "--devices=2")
         for name, where, flags in (
                 ("cards", "by the devices", []),
                 # Both on card 0, where NCCL makes no mean.
@@ -222,7 +222,7 @@ class FakeCardTest(harness.TestCase):
                     "--set=input.batch_size=4",
                     "--set=gradient.accumulate_batches=2"])):
             with self.subTest(name):
-                result, output = self.train(name, "--num_devices=2", *flags)
+                result, output = self.train(name, "--devices=2", *flags)
                 self.check_learned(result, ["cuda:0", "cuda:1"])
                 self.assertIn("gradients are averaged " + where, output)
                 self.assertEqual(result["rows_per_push"], 16)
@@ -255,7 +255,7 @@ class FakeCardTest(harness.TestCase):
                       "updates the parameters: the model is divided", output)
 
     def test_a_profile_has_lanes_for_each_tower(self):
-        self.train("cards", "--num_devices=2", "--profile_steps=%d" % PROFILED)
+        self.train("cards", "--devices=2", "--profile_steps=%d" % PROFILED)
         _, spans = self.profile("cards")
         for card in ("cuda:0", "cuda:1"):
             self.assertEqual(
@@ -289,14 +289,14 @@ class FakeCardTest(harness.TestCase):
         # A part of a card has a part of the limit.
         code, output = self.try_train(
             "part", "--gpu_memory_limit_mb=4", "--gpu_virtual_devices=2",
-            "--num_devices=2", *rows)
+            "--devices=2", *rows)
         self.assertEqual(code, 2, output)
         self.assertRegex(output, r"of the 2097152 that ")
 
     def test_an_evaluation_is_counted_to_the_memory_of_its_tower(self):
         for towers in (1, 2):
             code, output = self.try_train(
-                "towers%d" % towers, "--num_devices=%d" % towers,
+                "towers%d" % towers, "--devices=%d" % towers,
                 "--gpu_memory_limit_mb=1", "--set=evaluation.batch_size=2000")
             self.assertEqual(code, 2, output)
             self.assertRegex(output, r"asked for \d+ bytes; used are [1-9]\d* "
@@ -345,15 +345,15 @@ class FakeCardTest(harness.TestCase):
         self.assertRegex(output, r"--device=cuda: cuda:0 cannot be used: ")
 
     def test_lists_the_cards_or_why_there_are_none(self):
-        code, output = self.run_worker("--list_devices")
+        code, output = self.run_worker("devices")
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?m)^cuda\n  cuda:0 to cuda:1: Fake GPU, "
                          r"compute capability 9.0, 1.0 GiB, "
                          r"cuDNN 9\.\d+\.\d+, cuBLASLt 13\.\d+\.\d+$")
-        _, output = self.run_worker("--list_devices",
+        _, output = self.run_worker("devices",
                                     "--gpu_virtual_devices=2")
         self.assertRegex(output, r"cuda:3: .*, card 1 part 2 of 2")
-        code, output = self.run_worker("--list_devices", env=NO_CARDS)
+        code, output = self.run_worker("devices", env=NO_CARDS)
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?m)^cuda\n  cuda:0: unusable: .*"
                          r"no driver of NVIDIA; install one for CUDA 13")

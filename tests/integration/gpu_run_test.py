@@ -32,7 +32,7 @@ SHORT_S = 0.3
 WORKER = """#!/bin/sh
 case "$*" in
   --version) echo muster 1 ;;
-  --list_devices*) echo cpu ;;
+  devices*) echo cpu ;;
   *) %s ;;
 esac
 """

@@ -113,7 +113,7 @@ class GradientTest(harness.TestCase):
                 self.assertAlmostEqual(x / 4, y, delta=2 * ELEMENT_TOLERANCE)
 
     def test_the_list_names_every_schedule_with_its_fields(self):
-        code, output = self.run_to_end("list", [harness.worker(), "--list"])
+        code, output = self.run_to_end("list", [harness.musterctl(), "list"])
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?m)^Schedules\n(  .*\n)*"
                          r"  polynomial: decay_steps, power, end_learning_rate, "

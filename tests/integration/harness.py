@@ -64,6 +64,10 @@ def worker():
     return binary("worker/worker")
 
 
+def musterctl():
+    return binary("worker/ctl/musterctl")
+
+
 def link_flags():
     """--link of the workers, for a suite that runs over each link."""
     link = os.environ.get("MUSTER_LINK")

@@ -15,8 +15,8 @@ TRAINING = harness.softmax_regression(
 # The three rows: what each worker computes of one step.
 TOWERS = {
     "one_tower": ["--set=input.batch_size=16"],
-    "two_towers": ["--num_devices=2", "--set=input.batch_size=8"],
-    "divided_global_batch": ["--num_devices=2", "--set=input.batch_size=0",
+    "two_towers": ["--devices=2", "--set=input.batch_size=8"],
+    "divided_global_batch": ["--devices=2", "--set=input.batch_size=0",
                              "--set=input.global_batch_size=%d" % GLOBAL_BATCH],
 }
 # The columns, and how many pushes of workers are one global step.
@@ -103,7 +103,7 @@ class HybridTest(harness.TestCase):
                  "--compute_threads=1", "--set=stop.steps=100000000",
                  "--progress_every=0.1"]
         server = self.start_ps(cluster, 0)
-        chief = self.start_worker(cluster, 0, "--num_devices=2",
+        chief = self.start_worker(cluster, 0, "--devices=2",
                                   "--train_dir=" + self.path("train"), *flags)
         chief.wait_for(r" step=")
         other = self.start_worker(cluster, 1, *flags)

@@ -56,7 +56,7 @@ class ModelParallelTest(recovery.TestCase):
 
     def test_a_dry_run_prints_the_stages_and_trains_nothing(self):
         code, output = self.run_to_end("worker", [
-            harness.worker(), "--standalone", "--pipeline_dry_run",
+            harness.worker(), "pipeline",
             "--training=" + self.write("training.textproto",
                                        recovery.TRAINING), *PIPELINED])
         self.assertEqual(code, 0, output)

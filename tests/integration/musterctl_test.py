@@ -1,4 +1,4 @@
-"""musterctl, and the worker's flags that are its verbs now."""
+"""musterctl on what a training has left."""
 
 import os
 
@@ -10,7 +10,7 @@ class MusterctlTest(checkpoint_test.TestCase):
 
     def ctl(self, *args):
         return self.run_to_end("musterctl", [
-            harness.binary("worker/ctl/musterctl"), *args])
+            harness.musterctl(), *args])
 
     def test_help_names_every_verb(self):
         code, output = self.ctl("--help")
@@ -21,6 +21,26 @@ class MusterctlTest(checkpoint_test.TestCase):
         code, output = self.ctl("checkpiont", "ls")
         self.assertEqual(code, 2, output)
         self.assertIn("did you mean 'checkpoint ls'?", output)
+
+    def test_list_names_everything_registered(self):
+        code, output = self.ctl("list")
+        self.assertEqual(code, 0)
+        for name in ("conv2d", "dense", "relu", "sigmoid", "tanh", "max_pool",
+                     "average_pool", "global_max_pool", "global_average_pool",
+                     "flatten", "dropout", "batch_norm", "add", "concat",
+                     "softmax_cross_entropy", "sgd", "momentum", "adagrad",
+                     "rmsprop", "adam", "adamw", "ftrl", "round_robin",
+                     "greedy", "pinned", "bf16", "fp16"):
+            self.assertRegex(output, r"\b%s\b" % name)
+
+    def test_placement_prints_the_table(self):
+        code, output = self.ctl(
+            "placement", "--num_ps=2",
+            "--training=" + self.write("training.textproto",
+                                       checkpoint_test.TRAINING))
+        self.assertEqual(code, 0, output)
+        self.assertRegex(output, r"hidden/weights.*/job:ps/task:0")
+        self.assertRegex(output, r"hidden/bias.*/job:ps/task:1")
 
     def test_looks_at_checkpoints(self):
         self.assert_trains()
@@ -42,20 +62,6 @@ class MusterctlTest(checkpoint_test.TestCase):
         code, output = self.ctl("checkpoint", "verify", self.path("train"))
         self.assertEqual(code, 3, output)
         self.assertRegex(output, r"ckpt-0{10}20  NOT USABLE .*is damaged")
-
-    def test_the_workers_flags_name_the_verbs_that_do_the_same(self):
-        self.assert_trains()
-        path = self.path("train")
-        for flags, verb in (
-                (["--list"], ["list"]),
-                (["--inspect_checkpoint=" + path], ["checkpoint", "ls", path])):
-            code, output = self.ctl(*verb)
-            self.assertEqual(code, 0, output)
-            _, by_flag = self.run_to_end("worker", [harness.worker(), *flags])
-            note = "; musterctl %s does the same\n" % " ".join(verb)
-            self.assertIn(note, by_flag)
-            for line in output.splitlines():
-                self.assertIn(line, by_flag)
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ class OverlapTest(harness.TestCase):
         train_dir = self.path(name)
         worker = self.start(name, [
             harness.worker(), "--cluster=" + cluster, "--task_index=0",
-            "--train_dir=" + train_dir, "--profile_steps=%d" % STEPS,
-            "--profile_from_step=%d" % FIRST_STEP,
+            "--train_dir=" + train_dir, "--profile_steps=%d-%d" % (
+                FIRST_STEP, FIRST_STEP + STEPS - 1),
             "--set=stop.steps=%d" % (FIRST_STEP + STEPS), *FLAGS, *flags])
         self.assertEqual(worker.wait(), 0, worker.output)
         self.assertEqual(server.wait(), 0, server.output)

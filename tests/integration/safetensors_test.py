@@ -69,8 +69,8 @@ class SafetensorsTest(checkpoint_test.TestCase):
         self.assert_trains()
         exported = self.path("w.safetensors")
         code, output = self.run_to_end("export", [
-            harness.worker(), "--inspect_checkpoint=" + self.path("train"),
-            "--export_to=" + exported])
+            harness.musterctl(), "checkpoint", "export", self.path("train"),
+            exported])
         self.assertEqual(code, 0, output)
         self.assertEqual(self.python_json(READ, exported),
                          self.python_json(READ, self.file(20)))

@@ -54,7 +54,7 @@ class VerifySyncTest(harness.TestCase):
         self.assertIn("did you mean 'learning_rate'?", output)
 
     def test_knows_every_update_rule(self):
-        code, listing = self.run_to_end("list", [harness.worker(), "--list"])
+        code, listing = self.run_to_end("list", [harness.musterctl(), "list"])
         self.assertEqual(code, 0, listing)
         section = re.search(r"(?ms)^Optimizers\n(.*?)^\S", listing)[1]
         rules = re.findall(r"(?m)^  (\w+)", section)

@@ -28,6 +28,8 @@ stop { steps: 4 }
 seed: 1
 """
 
+# Of a training.
+MOST_FLAGS = 34
 IMAGES = struct.pack(">IIII", 2051, 8, 2, 3) + bytes(8 * 6)
 LABELS = struct.pack(">II", 2049, 8) + bytes(8)
 
@@ -82,37 +84,48 @@ class WorkerFlagsTest(harness.TestCase):
         code, output = self.run_worker("--help")
         self.assertEqual(code, 0)
         for flag in ("--cluster", "--task_index", "--training", "--train_dir",
-                     "--set", "--standalone", "--list", "--list_devices",
-                     "--device", "--devices", "--num_devices",
+                     "--set", "--standalone", "--device", "--devices",
                      "--allow_soft_placement", "--log_device_placement",
                      "--gpu_memory_fraction", "--gpu_memory_limit_mb",
                      "--gpu_virtual_devices", "--gpu_library_path",
                      "--compute_threads", "--max_wait",
-                     "--worker_timeout", "--version", "--placement_dry_run",
-                     "--pipeline_dry_run", "--device_memory_limit_mb",
+                     "--worker_timeout", "--version", "--device_memory_limit_mb",
                      "--init_from", "--read_from", "--init_from_map",
-                     "--init_from_partial",
-                     "--inspect_checkpoint", "--diff_with", "--export_to"):
+                     "--init_from_partial", "--profile_steps", "--log_level"):
             self.assertRegex(output, r"(?m)^  %s( |$)" % flag)
+        self.assertLessEqual(len(re.findall(r"(?m)^  --", output)),
+                             MOST_FLAGS + len(("flagfile", "help", "version")))
+
+    def test_a_verb_has_help_and_flags_of_its_own(self):
+        for verb, flag, other in (("evaluate", "output", "cluster"),
+                                  ("predict", "values", "task_index"),
+                                  ("devices", "gpu_memory_fraction", "set"),
+                                  ("pipeline", "num_workers", "train_dir")):
+            code, output = self.run_worker(verb, "--help")
+            self.assertEqual(code, 0, output)
+            self.assertRegex(output, r"(?m)^  --%s( |$)" % flag)
+            self.assert_refused(self.run_worker(verb, "--%s=x" % other),
+                                "worker %s: unknown flag --%s" % (verb, other))
+        self.assert_refused(self.run_worker("--output=x"),
+                            "unknown flag --output")
+        self.assert_refused(self.run_worker("evalute"), "no verb 'evalute'",
+                            "did you mean evaluate?")
+
+    def test_profiled_steps_are_a_count_or_a_range(self):
+        for text in ("0", "9-3", "0-3", "a", "3-", "1-2-3"):
+            self.assert_refused(self.standalone("--profile_steps=" + text),
+                                "FIRST-LAST", "found '%s'" % text)
+        code, output = self.standalone("--profile_steps=2-3")
+        self.assertEqual(code, 0, output)
+        self.assertTrue(os.path.exists(self.path("train/profile-worker-0.json")))
 
     def test_version_exits_with_0(self):
         code, output = self.run_worker("--version")
         self.assertEqual(code, 0)
         self.assertRegex(output, r"^muster \d+\.\d+\.\d+ \(protocol \d+\)")
 
-    def test_list_names_everything_registered(self):
-        code, output = self.run_worker("--list")
-        self.assertEqual(code, 0)
-        for name in ("conv2d", "dense", "relu", "sigmoid", "tanh", "max_pool",
-                     "average_pool", "global_max_pool", "global_average_pool",
-                     "flatten", "dropout", "batch_norm", "add", "concat",
-                     "softmax_cross_entropy", "sgd", "momentum", "adagrad",
-                     "rmsprop", "adam", "adamw", "ftrl", "round_robin",
-                     "greedy", "pinned", "bf16", "fp16", "cpu", "ref"):
-            self.assertRegex(output, r"\b%s\b" % name)
-
-    def test_list_devices_has_a_cpu(self):
-        code, output = self.run_worker("--list_devices")
+    def test_devices_has_a_cpu(self):
+        code, output = self.run_worker("devices")
         self.assertEqual(code, 0)
         self.assertRegex(output, r"(?m)^  cpu:0 to cpu:\d+: ")
         # Without CUDA, without a card, or with one.
@@ -123,16 +136,16 @@ class WorkerFlagsTest(harness.TestCase):
         for flag in ("--gpu_memory_fraction=0", "--gpu_memory_fraction=1.5",
                      "--gpu_memory_limit_mb=-1", "--gpu_virtual_devices=0"):
             self.assert_refused(self.standalone(flag), flag.split("=")[0])
-            self.assert_refused(self.run_worker("--list_devices", flag),
+            self.assert_refused(self.run_worker("devices", flag),
                                 flag.split("=")[0])
 
     def test_gpu_flags_are_refused_by_a_program_without_cuda(self):
-        _, devices = self.run_worker("--list_devices")
+        _, devices = self.run_worker("devices")
         if "built without CUDA" not in devices:
             self.skipTest("it was built with CUDA")
         for flag in ("--gpu_memory_fraction=0.5", "--gpu_memory_limit_mb=9",
                      "--gpu_virtual_devices=2", "--gpu_library_path=/lib"):
-            self.assert_refused(self.run_worker("--list_devices", flag),
+            self.assert_refused(self.run_worker("devices", flag),
                                 flag.split("=")[0] + ": ", "without CUDA")
         self.assert_refused(self.standalone("--gpu_virtual_devices=2"),
                             "--gpu_virtual_devices: ", "without CUDA")
@@ -203,13 +216,13 @@ class WorkerFlagsTest(harness.TestCase):
             self.assert_refused(self.standalone(flag),
                                 "there is no device 'cpu:1000'",
                                 "there are cpu:0 to cpu:")
-        self.assert_refused(self.standalone("--num_devices=1000"),
-                            "--num_devices=1000: backend 'cpu' has")
+        self.assert_refused(self.standalone("--devices=1000"),
+                            "--devices=1000: backend 'cpu' has")
         self.assert_refused(self.standalone("--devices=cpu:0,cpu:0"), "twice")
 
     def test_a_batch_that_cannot_be_divided_is_refused(self):
         self.assert_refused(
-            self.standalone("--num_devices=2", "--set=input.batch_size=0",
+            self.standalone("--devices=2", "--set=input.batch_size=0",
                             "--set=input.global_batch_size=7"),
             "input.global_batch_size: 7 rows", "1 worker(s) * 2 tower(s)")
         self.assert_refused(
@@ -225,7 +238,7 @@ class WorkerFlagsTest(harness.TestCase):
         self.assertEqual(result["examples"], 4 * 2 * 4)
 
     def test_cuda_is_refused_where_it_cannot_be_used(self):
-        _, devices = self.run_worker("--list_devices")
+        _, devices = self.run_worker("devices")
         if re.search(r"(?m)^  cuda:0: (?!unusable)(?!.*; unusable)", devices):
             self.skipTest("there is a card")
         for device in ("cuda", "cuda:0"):
@@ -420,16 +433,6 @@ class WorkerFlagsTest(harness.TestCase):
         code, output = self.standalone("--set=stop.steps=8", training=other)
         self.assertEqual(code, 3, output)
         self.assertRegex(output, r"(?m) E /job:worker/task:0 .*logits/weights")
-
-    def test_placement_dry_run_prints_the_table(self):
-        path = self.write("training.textproto", TRAINING)
-        code, output = self.run_worker(
-            "--cluster=" + self.write_cluster(ps=2), "--task_index=0",
-            "--training=" + path, "--train_dir=" + self.path("train"),
-            "--placement_dry_run")
-        self.assertEqual(code, 0, output)
-        self.assertRegex(output, r"logits/weights.*/job:ps/task:0")
-        self.assertRegex(output, r"logits/bias.*/job:ps/task:1")
 
     def test_a_signal_ends_the_wait_for_a_taken_port(self):
         with socket.socket() as owner:

@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/escape.h"
@@ -192,18 +191,6 @@ VerbResult RunNamed(const NamedVerb& named, FileSystem* file_system) {
   return result;
 }
 
-// `argument` as a shell reads it back.
-std::string Quoted(const std::string& argument) {
-  const bool is_plain =
-      !argument.empty() &&
-      std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
-        return absl::ascii_isalnum(c) || absl::StrContains("-_./=:,+@%", c);
-      });
-  if (is_plain) return argument;
-  return absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", "'\\''"}}),
-                      "'");
-}
-
 }  // namespace
 
 std::string VerbCall::Flag(const std::string& name) const {
@@ -239,18 +226,6 @@ VerbResult RunVerb(absl::Span<const std::string> args,
   }
   Fail(kProgram, UnknownVerb(args),
        absl::StrCat("; ", kProgram, " --help lists the verbs"), &result);
-  return result;
-}
-
-VerbResult RunInsteadOfFlag(absl::string_view program, absl::string_view flag,
-                            absl::Span<const std::string> args,
-                            FileSystem* file_system) {
-  std::vector<std::string> quoted;
-  for (const std::string& arg : args) quoted.push_back(Quoted(arg));
-  VerbResult result = RunVerb(args, file_system);
-  result.error = absl::StrCat(
-      program, ": ", flag, " goes with the next release; ", kProgram, " ",
-      absl::StrJoin(quoted, " "), " does the same\n", result.error);
   return result;
 }
 

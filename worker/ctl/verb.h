@@ -73,11 +73,6 @@ using VerbRegistry = Registry<VerbTag, Verb>;
 // --help and --version. A mistake is a sentence in `error`, with exit code 2.
 VerbResult RunVerb(absl::Span<const std::string> args, FileSystem* file_system);
 
-// The same in the place of a flag of `program`, with a line that says so.
-VerbResult RunInsteadOfFlag(absl::string_view program, absl::string_view flag,
-                            absl::Span<const std::string> args,
-                            FileSystem* file_system);
-
 }  // namespace muster
 
 #endif  // WORKER_CTL_VERB_H_

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// The costs of a pipeline's stages, for --pipeline_dry_run.
+// The costs of a pipeline's stages, for `worker pipeline`.
 struct PipelineCosts {
   struct Layer {
     // The layer, as far as it is on this device; "transfer" and "reorder" are

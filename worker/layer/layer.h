@@ -76,7 +76,7 @@ struct LossType {
 
 // One kind of layer, as its source file registers it.
 struct LayerType {
-  // One line for `worker --list`.
+  // One line for `musterctl list`.
   std::string help;
   std::vector<AttrDef> attributes;
   // `inputs` has between min_inputs and max_inputs shapes of one example.
@@ -97,7 +97,7 @@ struct LayerTag {
 };
 using LayerRegistry = Registry<LayerTag, LayerType>;
 
-// Every registered layer with its attributes, for `worker --list`.
+// Every registered layer with its attributes, for `musterctl list`.
 std::string DescribeLayers();
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/json_quote.h"
+#include "worker/client/call_status.h"
 
 namespace muster {
 namespace {
@@ -219,8 +220,9 @@ absl::Status PredictionFile::Finish() {
 }
 
 absl::Status PredictionFile::SystemError(const char* what) const {
-  return absl::ErrnoToStatus(errno, absl::StrCat("--output: ", what, " '",
-                                                 path_, kTemporaryEnding, "'"));
+  return OfFile(absl::ErrnoToStatus(
+      errno,
+      absl::StrCat("predictions: ", what, " '", path_, kTemporaryEnding, "'")));
 }
 
 }  // namespace muster

@@ -6,18 +6,19 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
+#include "worker/client/call_status.h"
 #include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/fill_batch.h"
-#include "worker/saved/ensemble.h"
-#include "worker/saved/ensemble_evaluation.h"
 #include "worker/saved/prediction_file.h"
+#include "worker/saved/test_rows.h"
 #include "worker/task/class_names_file.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/result_file.h"
@@ -28,6 +29,10 @@ namespace {
 
 bool SkipsBad(const TrainingSpec& training) {
   return training.input().on_bad_record() == SKIP;
+}
+
+absl::Status OfOutput(const absl::Status& status) {
+  return OfFile(Annotate(status, "--output"));
 }
 
 // Loads the parameters, and says from where.
@@ -63,70 +68,95 @@ absl::StatusOr<PredictionValues> ResolveValues(PredictionValues values,
   if (values == PredictionValues::kClass &&
       prediction != Prediction::kSoftmax) {
     return absl::InvalidArgumentError(
-        "--predict_values=class: this model's loss has no classes; use "
-        "--predict_values=outputs");
+        "--values=class: this model's loss has no classes; use "
+        "--values=outputs");
   }
   if (values == PredictionValues::kProbabilities &&
       prediction == Prediction::kIdentity) {
     return absl::InvalidArgumentError(
-        "--predict_values=probabilities: this model's outputs are no "
-        "probabilities; use --predict_values=outputs");
+        "--values=probabilities: this model's outputs are no "
+        "probabilities; use --values=outputs");
   }
   return values;
 }
 
 // By class: the data set's, or those that the training had; a model may have
 // more outputs.
-std::vector<std::string> NamesOf(const Ensemble& ensemble) {
-  std::vector<std::string> names = ensemble.rows().data_set().ClassNames();
-  for (size_t i = 0; names.empty() && i < ensemble.size(); ++i) {
-    names = ReadClassNames(ensemble.member(i).train_dir);
-  }
+std::vector<std::string> NamesOf(const DataSet& data_set,
+                                 const std::string& train_dir,
+                                 int64_t num_outputs) {
+  std::vector<std::string> names = data_set.ClassNames();
+  if (names.empty() && !train_dir.empty()) names = ReadClassNames(train_dir);
   if (names.empty()) return names;
-  const int64_t num_outputs = ensemble.model(0).num_outputs();
   for (auto i = static_cast<int64_t>(names.size()); i < num_outputs; ++i) {
     names.push_back(absl::StrCat(i));
   }
   return names;
 }
 
-PredictionFile::Columns ColumnsOf(const Ensemble& ensemble,
-                                  PredictionValues values) {
-  const CompiledModel& model = ensemble.model(0);
-  const DataSet& data_set = ensemble.rows().data_set();
+PredictionFile::Columns ColumnsOf(const SavedRunOptions& options,
+                                  const CompiledModel& model,
+                                  const DataSet& data_set) {
   PredictionFile::Columns columns;
   columns.has_names = !data_set.RowName(0).empty();
   columns.has_class = model.loss().prediction == Prediction::kSoftmax;
-  if (columns.has_class) columns.class_names = NamesOf(ensemble);
+  if (columns.has_class) {
+    columns.class_names =
+        NamesOf(data_set, options.train_dir, model.num_outputs());
+  }
   columns.number_name =
-      values == PredictionValues::kOutputs ? "output" : "probability";
-  if (values != PredictionValues::kClass) {
+      options.values == PredictionValues::kOutputs ? "output" : "probability";
+  if (options.values != PredictionValues::kClass) {
     columns.num_numbers = model.num_outputs();
   }
   columns.num_rows = data_set.num_examples();
   return columns;
 }
 
+// Null without --labels. Errors: InvalidArgument for another ending than .npy.
+absl::StatusOr<std::unique_ptr<PredictionFile>> CreateLabelFile(
+    const SavedRunOptions& options, const CompiledModel& model,
+    int64_t num_rows) {
+  if (options.labels.empty()) return nullptr;
+  if (!absl::EndsWith(options.labels, ".npy")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--labels=", options.labels, ": wanted a file that ends in .npy"));
+  }
+  PredictionFile::Columns columns;
+  columns.num_rows = num_rows;
+  if (model.loss().reads_targets) columns.num_numbers = model.num_outputs();
+  return PredictionFile::Create(options.labels, columns);
+}
+
 // The rows of one prediction run.
 class Predictor {
  public:
-  Predictor(Ensemble* ensemble, PredictionValues values, PredictionFile* file)
-      : ensemble_(ensemble),
-        prediction_(ensemble->model(0).loss().prediction),
+  // All outlive this; `labels` may be null.
+  Predictor(CompiledModel* model, PredictionValues values, TestRows* rows,
+            PredictionFile* file, PredictionFile* labels)
+      : model_(model),
+        prediction_(model->loss().prediction),
         values_(values),
+        rows_(rows),
         file_(file),
-        row_(ensemble->model(0).num_outputs()) {}
+        labels_(labels),
+        row_(model->num_outputs()) {}
 
   // The next batch, with the bad rows among its own; false after the last one.
   absl::StatusOr<bool> PredictBatch() {
-    ASSIGN_OR_RETURN(const bool more, ensemble_->Next());
-    if (!more) return false;
-    for (size_t i = 0; i < ensemble_->indices().size(); ++i) {
-      RETURN_IF_ERROR(AddBadRows(ensemble_->indices()[i]));
-      RETURN_IF_ERROR(
-          AddRow(ensemble_->outputs().subspan(i * row_.size(), row_.size())));
+    ASSIGN_OR_RETURN(const int64_t end, rows_->Fill(done_));
+    if (end == done_) return false;
+    const std::vector<int64_t>& indices = rows_->indices();
+    if (!indices.empty()) {
+      RETURN_IF_ERROR(model_->Evaluate(rows_->batch()).status());
     }
-    RETURN_IF_ERROR(AddBadRows(ensemble_->end()));
+    for (size_t i = 0; i < indices.size(); ++i) {
+      RETURN_IF_ERROR(AddBadRows(indices[i]));
+      RETURN_IF_ERROR(AddLabel(i));
+      RETURN_IF_ERROR(
+          AddRow(model_->outputs().subspan(i * row_.size(), row_.size())));
+    }
+    RETURN_IF_ERROR(AddBadRows(end));
     return true;
   }
 
@@ -135,9 +165,7 @@ class Predictor {
   int64_t non_finite() const { return non_finite_; }
 
  private:
-  std::string NextName() {
-    return ensemble_->rows().data_set().RowName(done_++);
-  }
+  std::string NextName() { return rows_->data_set().RowName(done_++); }
 
   // Those before `end`.
   absl::Status AddBadRows(int64_t end) {
@@ -146,8 +174,22 @@ class Predictor {
     while (done_ < end) {
       row.name = NextName();
       RETURN_IF_ERROR(file_->Add(row));
+      if (labels_ != nullptr) RETURN_IF_ERROR(labels_->Add(row));
     }
     return absl::OkStatus();
+  }
+
+  // Of row `i` of the batch.
+  absl::Status AddLabel(size_t i) {
+    if (labels_ == nullptr) return absl::OkStatus();
+    PredictionFile::Row row;
+    if (model_->loss().reads_targets) {
+      row.numbers =
+          rows_->batch().targets().subspan(i * row_.size(), row_.size());
+    } else {
+      row.class_index = rows_->batch().labels()[i];
+    }
+    return labels_->Add(row);
   }
 
   // The row done_ of the set.
@@ -173,70 +215,72 @@ class Predictor {
     return file_->Add(row);
   }
 
-  Ensemble* const ensemble_;
+  CompiledModel* const model_;
   const Prediction prediction_;
   const PredictionValues values_;
+  TestRows* const rows_;
   PredictionFile* const file_;
+  PredictionFile* const labels_;
   std::vector<float> row_;
   int64_t done_ = 0;
   int64_t non_finite_ = 0;
 };
 
-// The members of --ensemble, or the one model that there is.
-Ensemble::Options EnsembleOptions(const SavedRunOptions& options) {
-  Ensemble::Options ensemble;
-  ensemble.members = options.members;
-  if (ensemble.members.empty()) {
-    ensemble.members.push_back(
-        {"", options.model.training, options.train_dir, options.init});
-  }
-  ensemble.device_choice = options.model.device_choice;
-  ensemble.log_device_placement = options.model.log_device_placement;
-  ensemble.compute_threads = options.model.compute_threads;
-  ensemble.reporter = options.model.reporter;
-  return ensemble;
-}
-
-bool AllowsNonFinite(const Ensemble& ensemble) {
-  return ensemble.member(0).training.non_finite().allow();
-}
-
-absl::Status EvaluateMembers(const SavedRunOptions& options) {
-  Ensemble::Options of_ensemble = EnsembleOptions(options);
-  of_ensemble.is_labelled = true;
-  ASSIGN_OR_RETURN(const auto ensemble, Ensemble::Create(of_ensemble));
-  RETURN_IF_ERROR(ensemble->Load());
-  ASSIGN_OR_RETURN(const EnsembleResult result,
-                   EvaluateEnsemble(ensemble.get()));
-  options.model.reporter.Info(absl::StrCat(
-      "evaluated ", result.members.size(), " members: ensemble ",
-      DescribeEvaluation(result.ensemble), " mean ",
-      DescribeEvaluation(result.mean), " examples=", result.mean.examples));
-  options.print(EnsembleTable(result));
-  if (!options.output.empty()) {
-    RETURN_IF_ERROR(WriteFileAtomically(options.output, EnsembleJson(result)));
-  }
-  if (AllowsNonFinite(*ensemble)) return absl::OkStatus();
-  for (const EnsembleResult::Member& member : result.members) {
-    RETURN_IF_ERROR(Annotate(CheckHasAnswers(member.figures), member.name));
-  }
-  return CheckHasAnswers(result.ensemble);
-}
-
 // Of the rows that are no bad ones.
-absl::Status CheckPredicted(const Ensemble& ensemble,
-                            const Predictor& predictor) {
+absl::Status CheckPredicted(const SavedRunOptions& options,
+                            const Predictor& predictor, int64_t bad) {
   EvaluationResult counts;
-  counts.examples = predictor.done() - ensemble.rows().bad();
+  counts.examples = predictor.done() - bad;
   counts.non_finite = predictor.non_finite();
-  if (AllowsNonFinite(ensemble)) return absl::OkStatus();
+  if (options.model.training.non_finite().allow()) return absl::OkStatus();
   return CheckHasAnswers(counts);
+}
+
+void ReportPredicted(const SavedRunOptions& options, const Predictor& predictor,
+                     int64_t bad) {
+  const Reporter& reporter = options.model.reporter;
+  reporter.Info(absl::StrCat("wrote ",
+                             predictor.done() - bad - predictor.non_finite(),
+                             " predictions to ", options.output));
+  if (predictor.non_finite() > 0) {
+    reporter.Warning(absl::StrCat(
+        "prediction: the outputs of ", predictor.non_finite(), " of ",
+        predictor.done(),
+        " rows are NaN or infinite: they stand there without values"));
+  }
+  if (bad > 0) {
+    reporter.Warning(
+        absl::StrCat("prediction: ", bad, " of ", predictor.done(),
+                     " rows are bad, and stand there without values"));
+  }
+}
+
+// Writes the files of `resolved`, whose values are not kAuto.
+absl::Status Predict(const SavedRunOptions& resolved, CompiledModel* model,
+                     TestRows* rows) {
+  const DataSet& data_set = rows->data_set();
+  ASSIGN_OR_RETURN(const auto file,
+                   PredictionFile::Create(
+                       resolved.output, ColumnsOf(resolved, *model, data_set)));
+  ASSIGN_OR_RETURN(const auto labels,
+                   CreateLabelFile(resolved, *model, data_set.num_examples()));
+  Predictor predictor(model, resolved.values, rows, file.get(), labels.get());
+  for (bool more = true; more;) {
+    ASSIGN_OR_RETURN(more, predictor.PredictBatch());
+  }
+  RETURN_IF_ERROR(CheckPredicted(resolved, predictor, rows->bad()));
+  if (labels != nullptr) RETURN_IF_ERROR(labels->Finish());
+  RETURN_IF_ERROR(file->Finish());
+  ReportPredicted(resolved, predictor, rows->bad());
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status EvaluateSaved(const SavedRunOptions& options) {
-  if (!options.members.empty()) return EvaluateMembers(options);
+  if (!options.output.empty()) {
+    RETURN_IF_ERROR(OfOutput(CheckCanWrite(options.output)));
+  }
   const TrainingSpec& training = options.model.training;
   ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
                    SavedModel::Create(options.model));
@@ -257,7 +301,7 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
                                            " examples=", result.examples));
   if (!options.output.empty()) {
     RETURN_IF_ERROR(
-        WriteFileAtomically(options.output, EvaluationJson(result)));
+        OfOutput(WriteFileAtomically(options.output, EvaluationJson(result))));
   }
   if (training.non_finite().allow()) return absl::OkStatus();
   return CheckHasAnswers(result);
@@ -266,40 +310,22 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
 absl::Status PredictSaved(const SavedRunOptions& options) {
   if (options.output.empty()) {
     return absl::InvalidArgumentError(
-        "--predict: wanted --output=FILE, a .csv, .jsonl or .npy file for the "
-        "predictions");
+        "worker predict: wanted --output=FILE, a .csv, .jsonl or .npy file for "
+        "the predictions");
   }
-  ASSIGN_OR_RETURN(const auto ensemble,
-                   Ensemble::Create(EnsembleOptions(options)));
-  ASSIGN_OR_RETURN(
-      const PredictionValues values,
-      ResolveValues(options.values, ensemble->model(0).loss().prediction));
-  RETURN_IF_ERROR(ensemble->Load());
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<PredictionFile> file,
-      PredictionFile::Create(options.output, ColumnsOf(*ensemble, values)));
-  Predictor predictor(ensemble.get(), values, file.get());
-  for (bool more = true; more;) {
-    ASSIGN_OR_RETURN(more, predictor.PredictBatch());
-  }
-  RETURN_IF_ERROR(CheckPredicted(*ensemble, predictor));
-  RETURN_IF_ERROR(file->Finish());
-  const int64_t bad = ensemble->rows().bad();
-  options.model.reporter.Info(
-      absl::StrCat("wrote ", predictor.done() - bad - predictor.non_finite(),
-                   " predictions to ", options.output));
-  if (predictor.non_finite() > 0) {
-    options.model.reporter.Warning(absl::StrCat(
-        "prediction: the outputs of ", predictor.non_finite(), " of ",
-        predictor.done(),
-        " rows are NaN or infinite: they stand there without values"));
-  }
-  if (bad > 0) {
-    options.model.reporter.Warning(
-        absl::StrCat("prediction: ", bad, " of ", predictor.done(),
-                     " rows are bad, and stand there without values"));
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
+                   SavedModel::Create(options.model));
+  CompiledModel* const model = saved->model();
+  SavedRunOptions resolved = options;
+  ASSIGN_OR_RETURN(resolved.values,
+                   ResolveValues(options.values, model->loss().prediction));
+  const LabelKind kind =
+      options.labels.empty() ? LabelKind::kNone : LabelsOf(model->loss());
+  ASSIGN_OR_RETURN(const std::unique_ptr<TestRows> rows,
+                   TestRows::Open(options.model.training, *model, kind,
+                                  options.model.reporter));
+  RETURN_IF_ERROR(LoadInto(options, saved.get()).status());
+  return Predict(resolved, model, rows.get());
 }
 
 }  // namespace muster

@@ -1,15 +1,11 @@
-// Using what was trained: worker --evaluate and worker --predict.
+// Using what was trained: worker evaluate and worker predict.
 #ifndef WORKER_SAVED_SAVED_RUN_H_
 #define WORKER_SAVED_SAVED_RUN_H_
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "worker/checkpoint/initial_weights.h"
-#include "worker/saved/ensemble_member.h"
 #include "worker/task/saved_model.h"
 
 namespace muster {
@@ -30,25 +26,22 @@ struct SavedRunOptions {
   // One of them: see SavedModel::Load.
   std::string train_dir;
   InitialWeights::Options init;
-  // Instead of these and model.training: the models that are used as one.
-  std::vector<EnsembleMember> members;
   // Evaluation: a file for the figures as JSON; "" for none. Prediction: the
   // PredictionFile.
   std::string output;
   PredictionValues values = PredictionValues::kAuto;
-  // Gets a table of several lines, for stdout. REQUIRES: there, with members.
-  std::function<void(absl::string_view)> print;
+  // Prediction: a .npy file for the rows' labels; "" for none, and then the
+  // data need no labels.
+  std::string labels;
 };
 
 // Evaluates the test half, and says the figures in one line: an evaluator's of
-// the same checkpoint. With members also prints EnsembleTable, and the file is
-// EnsembleJson. Errors: what is wrong with the configuration, the data or the
-// parameters, by name; OutOfRange, after all is written, if no row has finite
-// outputs (but with non_finite.allow).
+// the same checkpoint. Errors: what is wrong with the configuration, the data
+// or the parameters, by name; OutOfRange, after all is written, if no row has
+// finite outputs (but with non_finite.allow).
 absl::Status EvaluateSaved(const SavedRunOptions& options);
 
-// Predicts each row of the test half, in order, with memory for one batch; the
-// data need no labels. Members are one model (Ensemble). With
+// Predicts each row of the test half, in order, with memory for one batch. With
 // input.on_bad_record: SKIP a bad row has its place in the file, without
 // values, and is counted, and so is one with outputs that are NaN or infinite.
 // Errors: as EvaluateSaved, and then there is no file; the output's.

@@ -58,7 +58,7 @@ absl::StatusOr<std::string> RunPipelineDryRun(const PipelineDryRun& run) {
   CompiledModel& model = *opened.towers.front().model;
   if (!model.has_pipeline()) {
     return absl::InvalidArgumentError(
-        "--pipeline_dry_run: the model has no pipeline; give it one with "
+        "worker pipeline: the model has no pipeline; give it one with "
         "--set=model.pipeline.micro_batches=8");
   }
   RETURN_IF_ERROR(

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// How --pipeline_dry_run computes.
+// How `worker pipeline` computes.
 struct PipelineDryRun {
   TrainingSpec training;
   DeviceChoice device_choice;

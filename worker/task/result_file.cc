@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -156,6 +157,21 @@ std::string EvaluationJson(int64_t global_step,
   object.AddCount("global_step", global_step);
   AddEvaluation(result, &object);
   return object.Finish() + "\n";
+}
+
+absl::Status CheckCanWrite(const std::string& path) {
+  struct stat found;
+  if (stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "': wanted a file, found a folder"));
+  }
+  const std::string temporary = path + ".tmp";
+  const int fd = open(temporary.c_str(),
+                      O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0) return SystemError("open", temporary);
+  close(fd);
+  unlink(temporary.c_str());
+  return absl::OkStatus();
 }
 
 absl::Status WriteFileAtomically(const std::string& path,

@@ -112,6 +112,10 @@ std::string EvaluationJson(const EvaluationResult& result);
 // The text of evaluator.json: the newest checkpoint that was evaluated.
 std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 
+// OK if WriteFileAtomically can begin; changes nothing. Errors: InvalidArgument
+// for a folder of that name; the system's, with the path.
+absl::Status CheckCanWrite(const std::string& path);
+
 // Replaces the file atomically: it is the old or the new one, also after a
 // power cut. Errors: the system's, naming the path.
 absl::Status WriteFileAtomically(const std::string& path,

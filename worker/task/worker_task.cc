@@ -402,12 +402,6 @@ absl::StatusOr<SummaryParts> WorkerTask::MakeSummaryParts() {
 absl::StatusOr<Profiler::Options> WorkerTask::ProfileOptions() const {
   Profiler::Options profile;
   profile.steps = options_.profiled;
-  if (profile.steps.count < 0 || profile.steps.first < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--profile_steps=", profile.steps.count,
-                     " --profile_from_step=", profile.steps.first,
-                     ": wanted 0 or more steps, and a first one from 1"));
-  }
   if (profile.steps.count > 0 && options_.train_dir.empty()) {
     return absl::InvalidArgumentError(
         "--profile_steps wants a --train_dir to write the profile to");
@@ -557,7 +551,7 @@ std::string WorkerTask::TrainingText() const {
   if (options_.cluster.is_all_reduce()) text += "replication: all_reduce\n";
   if (shape_.towers > 1) {
     absl::StrAppend(&text, "towers: ", shape_.towers,
-                    " (--devices or --num_devices)");
+                    " (--devices)");
   }
   return text;
 }

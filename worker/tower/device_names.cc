@@ -35,7 +35,7 @@ std::vector<Device> DevicesOf(absl::string_view backend,
 
 bool IsUsable(const Device& device) { return device.unusable.empty(); }
 
-// The device's line in --list_devices.
+// The device's line in `worker devices`.
 std::string Describe(const Device& device) {
   if (IsUsable(device)) return device.description;
   return absl::StrCat(device.description,
@@ -144,14 +144,14 @@ absl::Status CheckChoice(const DeviceChoice& choice) {
   const int count = static_cast<int>(choice.devices.size());
   if (choice.num_devices < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--num_devices=", choice.num_devices, ": wanted 1 or more"));
+        "--devices=", choice.num_devices, ": wanted 1 or more"));
   }
   if (count == 0) {
     if (choice.num_devices <= 1 || !absl::StrContains(choice.device, ':')) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        "--device=", choice.device, " with --num_devices=", choice.num_devices,
+        "--device=", choice.device, " with --devices=", choice.num_devices,
         ": it is one device; give --device=",
         BackendOfDevice(CanonicalDevice(choice.device)),
         ", or name all in --devices"));
@@ -164,7 +164,7 @@ absl::Status CheckChoice(const DeviceChoice& choice) {
   }
   if (choice.num_devices != 0 && choice.num_devices != count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--num_devices=", choice.num_devices, ": --devices names ",
+        absl::StrCat("--devices=", choice.num_devices, ": --devices names ",
                      count, "; give --devices alone"));
   }
   return absl::OkStatus();
@@ -192,7 +192,7 @@ absl::StatusOr<std::vector<std::string>> FirstDevices(absl::string_view backend,
   std::vector<std::string> names = FirstUsable(backend, count, gpu);
   if (static_cast<int>(names.size()) == count) return names;
   return absl::NotFoundError(absl::StrCat(
-      "--num_devices=", count, ": backend '", backend, "' has ", names.size(),
+      "--devices=", count, ": backend '", backend, "' has ", names.size(),
       " that can be used; there are ", AllUsable(gpu)));
 }
 

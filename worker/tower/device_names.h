@@ -13,17 +13,17 @@
 
 namespace muster {
 
-// Which devices there are; worker --list_devices prints all.
+// Which devices there are; `worker devices` prints all.
 
 // The devices that the flags ask for.
 struct DeviceChoice {
   // --device: a device, a backend (its first devices), or "auto" (the first
-  // usable one of cuda, cpu, ref). Devices are written as CanonicalDevice reads
+  // usable one of cuda and cpu). Devices are written as CanonicalDevice reads
   // them.
   std::string device = "auto";
   // --devices.
   std::vector<std::string> devices;
-  // --num_devices; 0: not given.
+  // --devices as a number; 0: it is none.
   int num_devices = 0;
   // A device that is not there, or cannot be used, has the cpu in its place.
   bool allow_soft_placement = false;
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> ResolveDevice(absl::string_view flag,
 // a program without CUDA.
 absl::Status CheckGpuFlags(const GpuOptions& gpu);
 
-// Every device as --list_devices prints it, those that are alike in one line:
+// Every device as `worker devices` prints it, those that are alike in one line:
 //   cpu
 //     cpu:0 to cpu:7: oneDNN 2.6.3, AVX2, 2 cores
 //   cuda

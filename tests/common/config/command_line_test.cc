@@ -18,6 +18,7 @@ ABSL_FLAG(absl::Duration, max_wait, absl::Minutes(5), "Patience.");
 ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10), "Lines.");
 ABSL_FLAG(std::string, set, "", "Overrides path=value.");
 ABSL_FLAG(std::vector<std::string>, ensemble, {}, "Folders.");
+ABSL_FLAG(bool, list, false, "Of another program.");
 
 namespace muster {
 namespace {
@@ -35,9 +36,9 @@ class CommandLineTest : public testing::Test {
     options.program = "worker";
     options.summary = "Trains. Example: worker --standalone";
     options.version = "muster 1.2.3";
-    options.flags_files = {"common/other.cc",
-                           "common/config/command_line_test.cc"};
-    options.groups = {{"Cluster", {"cluster", "task_index", "standalone"}}};
+    options.groups = {
+        {"Cluster", {"cluster", "task_index", "standalone"}},
+        {"Training", {"max_wait", "progress_every", "set", "ensemble"}}};
     options.repeated_flags = {"set"};
     options.flags_from_zero = {"progress_every"};
     options.path_flags = {"cluster", "ensemble"};
@@ -135,8 +136,16 @@ TEST_F(CommandLineTest, HelpPrintsOwnFlagsByGroupAndExitsWith0) {
             HasSubstr("      JSON or text.\n"), HasSubstr("\nOther flags:\n"),
             HasSubstr("--max_wait (a duration like 10s or 5m, "
                       "default 5m)")));
-  // Other libraries' flags are not the user's.
+  // Other libraries' flags, and other verbs', are not the user's.
   EXPECT_THAT(line.out, Not(HasSubstr("undefok")));
+  EXPECT_THAT(line.out, Not(HasSubstr("--list")));
+}
+
+TEST_F(CommandLineTest, AFlagOfNoGroup_IsUnknown) {
+  const CommandLine line = Parse({"--list"});
+  EXPECT_EQ(line.exit_code, 2);
+  EXPECT_THAT(line.error, HasSubstr("unknown flag --list"));
+  EXPECT_FALSE(absl::GetFlag(FLAGS_list));
 }
 
 TEST_F(CommandLineTest, VersionExitsWith0) {

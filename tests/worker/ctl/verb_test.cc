@@ -94,14 +94,5 @@ TEST(VerbTest, OnlyADamagedCheckpointEndsWith3) {
   EXPECT_EQ(Ctl({"text", "echo", "bad"}).exit_code, kExitBadConfig);
 }
 
-TEST(VerbTest, RunsInsteadOfAFlagAndSaysSo) {
-  const VerbResult result = RunInsteadOfFlag(
-      "worker", "--echo", {"text", "echo", "it's", "a-b"}, nullptr);
-  EXPECT_EQ(result.out, "it'sa-b");
-  EXPECT_EQ(result.error,
-            "worker: --echo goes with the next release; musterctl text echo "
-            "'it'\\''s' a-b does the same\n");
-}
-
 }  // namespace
 }  // namespace muster

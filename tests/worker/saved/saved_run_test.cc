@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -281,12 +283,59 @@ TEST_F(SavedRunTest, WhatDoesNotFitIsRefusedByName) {
   options.values = PredictionValues::kProbabilities;
   EXPECT_THAT(PredictSaved(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("--predict_values=outputs")));
+                       HasSubstr("--values=outputs")));
   options = Saved(kClassifier, "out.csv");
   options.train_dir.clear();
   EXPECT_THAT(PredictSaved(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("--init_from=FILE.safetensors")));
+}
+
+// The bytes behind the header of a .npy file.
+template <typename T>
+std::vector<T> NumbersOf(const std::string& npy) {
+  const size_t start = npy.find('\n') + 1;
+  std::vector<T> numbers((npy.size() - start) / sizeof(T));
+  std::memcpy(numbers.data(), npy.data() + start, npy.size() - start);
+  return numbers;
+}
+
+TEST_F(SavedRunTest, LabelsAreThoseOfTheRowsInOrder) {
+  Write("train.csv", "x,y,label\n5,0,0\n0,5,1\n4,1,0\n1,4,1\n");
+  Write("test.csv", "x,y,label\n5,0,0\nbad,1,1\n0,5,1\n1,4,1\n4,0,0\n");
+  data_.push_back("input.on_bad_record=SKIP");
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  SavedRunOptions options = Saved(kClassifier, "out.npy");
+  options.labels = dir_ + "/labels.npy";
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_THAT(NumbersOf<int64_t>(ReadAll(options.labels)),
+              ElementsAre(0, -1, 1, 1, 0));
+
+  options.labels = dir_ + "/labels.csv";
+  EXPECT_THAT(PredictSaved(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("wanted a file that ends in .npy")));
+}
+
+TEST_F(SavedRunTest, LabelsOfARegressionAreItsTargets) {
+  Write("train.csv", "x,y,label\n1,1,1.5\n0,3,-2.5\n3,0,6.5\n2,2,2.5\n");
+  Write("test.csv", "x,y,label\n1,1,1.5\n0,3,-2.5\n");
+  ASSERT_EQ(Train(kRegression), kExitDone);
+  SavedRunOptions options = Saved(kRegression, "out.npy");
+  options.labels = dir_ + "/labels.npy";
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_THAT(NumbersOf<float>(ReadAll(options.labels)),
+              ElementsAre(1.5f, -2.5f));
+}
+
+TEST_F(SavedRunTest, AnOutputThatCannotBeWritten_IsSaidBeforeTheData) {
+  SavedRunOptions options = Saved(kClassifier, "nowhere/figures.json");
+  EXPECT_THAT(EvaluateSaved(options),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("--output: ")));
+  options.output = dir_;
+  EXPECT_THAT(EvaluateSaved(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("wanted a file, found a folder")));
 }
 
 TEST_F(SavedRunTest, ATargetAccuracyWantsAnAccuracy) {

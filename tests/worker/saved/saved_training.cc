@@ -27,14 +27,6 @@ void SavedTraining::Write(const std::string& name, const std::string& content) {
   std::ofstream(absl::StrCat(dir_, "/", name)) << content;
 }
 
-void SavedTraining::WriteClasses() {
-  for (const char* name : {"train.csv", "test.csv"}) {
-    Write(name,
-          "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n"
-          "3,2,left\n2,3,right\n2,1,right\n1,2,left\n");
-  }
-}
-
 int SavedTraining::TrainIn(const std::string& train_dir,
                            const std::string& training,
                            const std::vector<std::string>& more) {
@@ -54,17 +46,6 @@ SavedModel::Options SavedTraining::Model(const std::string& training,
   options.device_choice = worker->device_choice;
   options.reporter = reporter();
   return options;
-}
-
-EnsembleMember SavedTraining::Trained(const std::string& name,
-                                      const std::string& training,
-                                      const std::vector<std::string>& more) {
-  EnsembleMember member;
-  member.name = name;
-  member.train_dir = NewTrainDir(name);
-  EXPECT_EQ(TrainIn(member.train_dir, training, more), kExitDone);
-  member.training = Model(training, more).training;
-  return member;
 }
 
 }  // namespace muster

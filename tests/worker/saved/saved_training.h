@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tests/worker/task/local_training.h"
-#include "worker/saved/ensemble_member.h"
 #include "worker/task/saved_model.h"
 
 namespace muster {
@@ -55,9 +54,6 @@ class SavedTraining : public LocalTraining {
 
   // A file of the data, train.csv or test.csv.
   void Write(const std::string& name, const std::string& content);
-  // Eight rows of two classes, which a line parts but for one of each, as both
-  // halves.
-  void WriteClasses();
 
   // Returns the exit code; `more` are further overrides.
   int TrainIn(const std::string& train_dir, const std::string& training,
@@ -66,10 +62,6 @@ class SavedTraining : public LocalTraining {
   // The options of a training's model.
   SavedModel::Options Model(const std::string& training,
                             const std::vector<std::string>& more = {});
-
-  // Trains a member of an ensemble, in a folder of its own.
-  EnsembleMember Trained(const std::string& name, const std::string& training,
-                         const std::vector<std::string>& more = {});
 
   std::string dir_;
   std::vector<std::string> data_;

@@ -104,8 +104,8 @@ TEST_F(DeviceNamesTest, ChoosesByNumberOrByName) {
 }
 
 TEST_F(DeviceNamesTest, RefusesChoicesThatContradictEachOther) {
-  EXPECT_THAT(Choose("auto", {}, -1), Refused("--num_devices=-1"));
-  EXPECT_THAT(Choose("auto", {}, 100000), Refused("--num_devices=100000"));
+  EXPECT_THAT(Choose("auto", {}, -1), Refused("--devices=-1"));
+  EXPECT_THAT(Choose("auto", {}, 100000), Refused("--devices=100000"));
   EXPECT_THAT(Choose("cpu:1", {}, 2), Refused("it is one device"));
   EXPECT_THAT(Choose("cpu", {"cpu:0"}, 0), Refused("--device=cpu and"));
   EXPECT_THAT(Choose("auto", {"cpu:0"}, 2), Refused("--devices names 1"));
@@ -163,7 +163,7 @@ TEST_F(DeviceNamesTest, ANamedDeviceThatCannotBeUsedIsRefused) {
   EXPECT_THAT(Choose("auto", {"cpu:0", "cuda:0"}, 0), Refused("no driver"));
   Cards() = {{"cuda:0", "", "old"}, {"cuda:1", "", ""}};
   EXPECT_THAT(Choose("cuda", {}, 2),
-              Refused("--num_devices=2: backend 'cuda' has 1"));
+              Refused("--devices=2: backend 'cuda' has 1"));
 }
 
 TEST_F(DeviceNamesTest, SoftPlacementTakesTheCpuAndSaysSo) {

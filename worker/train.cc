@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/logging.h"
+#include "common/base/reporter.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_resolver.h"
+#include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
+#include "common/config/namespace_name.h"
+#include "common/process/exit_code.h"
+#include "common/process/stop_latch.h"
+#include "common/process/stop_signals.h"
+#include "common/rpc/incarnation.h"
+#include "common/rpc/link_choice.h"
+#include "common/rpc/protocol.h"
+#include "common/rpc/server/listen_address.h"
+#include "common/rpc/server/task_flags.h"
+#include "common/tls/task_keys.h"
+#include "spdlog/spdlog.h"
+#include "worker/client/call_status.h"
+#include "worker/task/evaluator_task.h"
+#include "worker/task/printing.h"
+#include "worker/task/signal_target.h"
+#include "worker/task/worker_options.h"
+#include "worker/training/replication_settings.h"
+#include "worker/training/training_spec.h"
+#include "worker/verb/device_flags.h"
+#include "worker/verb/model_flags.h"
+#include "worker/verb/worker_verb.h"
+#include "worker/worker_process.h"
+
+ABSL_DECLARE_FLAG(std::vector<std::string>, devices);
+
+ABSL_FLAG(std::string, namespace, "",
+          "Train in this namespace of ps tasks that serve several jobs "
+          "(ps_server --keep_serving): letters, digits and _./-");
+ABSL_FLAG(bool, standalone, false,
+          "Train alone in this process, without ps tasks and ports.");
+ABSL_FLAG(std::string, read_from, "",
+          "Namespace of the ps tasks whose parameters a new training starts "
+          "from, matched as those of --init_from; '' in quotes: the nameless "
+          "one. Only the chief uses it.");
+ABSL_FLAG(std::string, profile_steps, "",
+          "Write a timeline of these steps of this process, counted from 1, to "
+          "profile-JOB-INDEX.json in --train_dir: --profile_steps=10-29, or "
+          "how many from the tenth, --profile_steps=20. Pull, compute, push, "
+          "what a GPU does; open it in ui.perfetto.dev or chrome://tracing.");
+ABSL_FLAG(absl::Duration, progress_every, absl::Seconds(10),
+          "Between progress lines where there is no terminal; 0: each step.");
+
+namespace muster {
+namespace {
+
+// Steps before it are slower than the rest.
+constexpr int64_t kProfiledFrom = 10;
+
+CommandLineOptions Describe() {
+  CommandLineOptions options = TaskCommandLine("worker");
+  options.summary = absl::StrCat(
+      "Trains a model: on the ps tasks of a cluster, or alone.\n\n"
+      "  worker --standalone --training=worker/model/zoo/mnist_cnn.textproto "
+      "--train_dir=run1\n"
+      "  worker --cluster=cluster_configs/local_1ps_2worker.json "
+      "--task_index=0 \\\n"
+      "      --training=worker/model/zoo/mnist_cnn.textproto "
+      "--train_dir=run1\n\n"
+      "With a verb, and flags of its own (worker VERB --help):\n\n"
+      "  worker evaluate  the figures of a trained model on the test half\n"
+      "  worker predict   what a trained model says of each row\n"
+      "  worker devices   what a model can compute on\n"
+      "  worker pipeline  what the stages of a pipeline cost\n\n",
+      kExitCodesHelp);
+  FlagGroup cluster = ClusterFlagGroup();
+  cluster.flags.insert(cluster.flags.end(), {"namespace", "standalone"});
+  FlagGroup init = InitFlagGroup();
+  init.flags.push_back("read_from");
+  FlagGroup device = DeviceFlagGroup();
+  device.flags.insert(device.flags.begin() + 1, "devices");
+  FlagGroup printing = LogFlagGroup();
+  printing.flags.insert(printing.flags.begin(),
+                        {"progress_every", "profile_steps"});
+  options.groups = {cluster,
+                    TrainingFlagGroup(),
+                    init,
+                    device,
+                    GpuFlagGroup(),
+                    NetworkFlagGroup(),
+                    WaitingFlagGroup(),
+                    printing};
+  DescribeModelFlags(&options);
+  options.flags_from_zero = {"progress_every"};
+  return options;
+}
+
+absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
+  ClusterOptions options = ClusterFlags();
+  options.standalone = absl::GetFlag(FLAGS_standalone);
+  options.jobs = {kWorkerJob, kChiefJob, kEvaluatorJob};
+  options.can_be_standalone = true;
+  options.can_all_reduce = true;
+  return ResolveCluster(options);
+}
+
+int Fail(const absl::Status& status) {
+  const int exit_code = LogFailure(status);
+  // There may be room again.
+  const bool is_full = IsOfFile(status) && absl::IsResourceExhausted(status);
+  return is_full ? int{kExitRetryable} : exit_code;
+}
+
+// The own address, or --bind; "" to serve nothing. Everything that this process
+// connects to or listens on is on this machine, or has keys, or the user said
+// that the network is to be trusted.
+absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
+  const bool trusted = absl::GetFlag(FLAGS_allow_insecure_network) ||
+                       !absl::GetFlag(FLAGS_certs_dir).empty();
+  for (const std::string& address : cluster.spec.ps_addresses()) {
+    RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
+  }
+  if (cluster.spec.empty()) return "";
+  const std::string bind = absl::GetFlag(FLAGS_bind);
+  // The cluster may not list the evaluator; then it serves no health.
+  const auto own = cluster.spec.AddressOf(cluster.task);
+  if (!own.ok() && bind.empty()) return "";
+  if (bind.empty()) {
+    RETURN_IF_ERROR(CheckOthersCanCome(cluster.spec, cluster.task));
+  }
+  return ChooseListenAddress(own.value_or(""), bind, trusted);
+}
+
+// Null without --certs_dir.
+absl::StatusOr<std::unique_ptr<TaskKeys>> KeysFlag(
+    const ResolvedCluster& cluster, const MonotonicClock& clock) {
+  const std::string dir = absl::GetFlag(FLAGS_certs_dir);
+  if (!dir.empty() && cluster.spec.empty()) {
+    return absl::InvalidArgumentError(
+        "--certs_dir: --standalone trains in one process, without links");
+  }
+  return KeysOfTask(dir, cluster.task, Reporter(&LogLine), &clock);
+}
+
+absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
+  ASSIGN_OR_RETURN(const LinkChoice choice,
+                   ParseLinkChoice(absl::GetFlag(FLAGS_link)));
+  if (choice != LinkChoice::kAuto && cluster.spec.empty()) {
+    return absl::InvalidArgumentError(
+        "--link: --standalone trains in one process, without links");
+  }
+  return choice;
+}
+
+PrintingOptions PrintingFlags(const TaskId& self) {
+  PrintingOptions options;
+  options.label = absl::StrCat(self.job(), " ", self.index());
+  options.progress_every = absl::GetFlag(FLAGS_progress_every);
+  options.no_color = Environment("NO_COLOR");
+  options.columns = Environment("COLUMNS");
+  return options;
+}
+
+// Errors: InvalidArgument for what is neither a count nor FIRST-LAST.
+absl::StatusOr<ProfiledSteps> ProfileFlag() {
+  ProfiledSteps steps;
+  const std::string text = absl::GetFlag(FLAGS_profile_steps);
+  if (text.empty()) return steps;
+  const std::vector<std::string> ends = absl::StrSplit(text, '-');
+  int64_t last = 0;
+  if (ends.size() == 1 && absl::SimpleAtoi(text, &steps.count) &&
+      steps.count > 0) {
+    steps.first = kProfiledFrom;
+    return steps;
+  }
+  if (ends.size() == 2 && absl::SimpleAtoi(ends[0], &steps.first) &&
+      absl::SimpleAtoi(ends[1], &last) && steps.first > 0 &&
+      last >= steps.first) {
+    steps.count = last - steps.first + 1;
+    return steps;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--profile_steps: wanted how many steps, or FIRST-LAST, counted from 1, "
+      "found '",
+      text, "'"));
+}
+
+absl::StatusOr<std::string> NamespaceFlag(const ClusterSpec& cluster) {
+  const std::string name = absl::GetFlag(FLAGS_namespace);
+  RETURN_IF_ERROR(CheckNamespaceName("--namespace", name));
+  if (!name.empty() && (cluster.empty() || cluster.is_all_reduce())) {
+    return absl::InvalidArgumentError(
+        "--namespace wants ps tasks that serve several jobs (ps_server "
+        "--keep_serving); this training has none");
+  }
+  return name;
+}
+
+// `init` has how tensors are matched.
+absl::StatusOr<NamespaceWeights> ReadFromFlag(
+    const ClusterSpec& cluster, const InitialWeights::Options& init) {
+  NamespaceWeights weights;
+  std::string name = absl::GetFlag(FLAGS_read_from);
+  if (name.empty()) return weights;
+  if (cluster.empty() || cluster.is_all_reduce()) {
+    return absl::InvalidArgumentError(
+        "--read_from wants ps tasks that serve several jobs (ps_server "
+        "--keep_serving); this training has none");
+  }
+  if (!init.path.empty()) {
+    return absl::InvalidArgumentError(
+        "--read_from and --init_from: a training starts from one of them; "
+        "leave the other out");
+  }
+  if (name == "''") name.clear();
+  RETURN_IF_ERROR(CheckNamespaceName("--read_from", name));
+  if (name == absl::GetFlag(FLAGS_namespace)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--read_from: ", QuotedNamespace(name), " is this training's own"));
+  }
+  weights.space = name;
+  weights.match = init;
+  return weights;
+}
+
+// The options that a worker and an evaluator have in common; says the first
+// line.
+template <typename Options>
+absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
+                                        TrainingSpec training) {
+  Options options;
+  options.self = cluster.task;
+  options.cluster = cluster.spec;
+  options.training = std::move(training);
+  ASSIGN_OR_RETURN(options.job_namespace, NamespaceFlag(cluster.spec));
+  options.train_dir = absl::GetFlag(FLAGS_train_dir);
+  options.log_device_placement = absl::GetFlag(FLAGS_log_device_placement);
+  options.max_wait = absl::GetFlag(FLAGS_max_wait);
+  options.incarnation = NewIncarnation();
+  ASSIGN_OR_RETURN(options.device_choice, DeviceFlags());
+  ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
+  ASSIGN_OR_RETURN(const ComputeThreads threads,
+                   SetUpCores(cluster, options.training.input()));
+  options.compute_threads = threads.count;
+  spdlog::info(
+      "muster {} cluster: {} (from {}) model={} compute_threads={} ({})",
+      std::string(kMusterVersion), cluster.spec.Summary(), cluster.source,
+      options.training.model().name(), threads.count, threads.source);
+  return options;
+}
+
+absl::StatusOr<WorkerOptions> MakeWorkerOptions(
+    const ResolvedCluster& cluster, TrainingSpec training,
+    const CommandLine& command_line) {
+  ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
+                                              cluster, std::move(training)));
+  ASSIGN_OR_RETURN(options.profiled, ProfileFlag());
+  Printing printing = MakePrinting(PrintingFlags(cluster.task));
+  options.progress = std::move(printing.progress);
+  options.write_progress = std::move(printing.write_progress);
+  options.reporter = std::move(printing.reporter);
+  ASSIGN_OR_RETURN(
+      options.init,
+      InitFlags(command_line, !absl::GetFlag(FLAGS_read_from).empty()));
+  ASSIGN_OR_RETURN(options.read_from, ReadFromFlag(cluster.spec, options.init));
+  options.stop_source =
+      StopSource(options.training, absl::GetFlag(FLAGS_training),
+                 Repeated(command_line, "set"));
+  return options;
+}
+
+// The flags that steps and several towers alone have.
+absl::Status CheckNoStepFlags() {
+  if (!absl::GetFlag(FLAGS_profile_steps).empty()) {
+    return absl::InvalidArgumentError(
+        "--profile_steps: an evaluator takes no steps; give it to a worker");
+  }
+  if (absl::GetFlag(FLAGS_devices).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--devices: an evaluator has one; use --device");
+}
+
+int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
+                 const TaskCredentials& credentials,
+                 const MonotonicClock& clock) {
+  auto options =
+      MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
+  if (!options.ok()) return Fail(options.status());
+  options->reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
+  const absl::Status fits = CheckNoStepFlags();
+  if (!fits.ok()) return Fail(fits);
+  StopLatch latch;
+  options->clock = &clock;
+  options->latch = &latch;
+  options->credentials = credentials;
+  SignalTarget target;
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
+                            options->reporter);
+  const auto task = EvaluatorTask::Create(*std::move(options));
+  if (!task.ok()) return Fail(task.status());
+  target.HandTo([&latch](int signal) {
+    latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
+  });
+  return (*task)->Run();
+}
+
+int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
+              const MonotonicClock& clock) {
+  const auto link = LinkFlag(cluster);
+  if (!link.ok()) return Fail(link.status());
+  options.clock = &clock;
+  const absl::StatusOr<int> exit_code = RunWorkerProcess(
+      std::move(options), {*link, absl::GetFlag(FLAGS_worker_timeout)});
+  return exit_code.ok() ? *exit_code : Fail(exit_code.status());
+}
+
+int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
+            const MonotonicClock& clock) {
+  const absl::Time start_time = clock.Now();
+  absl::StatusOr<TrainingSpec> training = TrainingFlags(command_line);
+  if (!training.ok()) return Fail(training.status());
+  // Credentials, also those of no keys, start threads.
+  StopSignals::Block();
+  const auto keys = KeysFlag(cluster, clock);
+  if (!keys.ok()) return Fail(keys.status());
+  const absl::Status suits =
+      CheckReplicationSuits(cluster.spec, training->replication());
+  if (!suits.ok()) return Fail(suits);
+  if (cluster.task.job() == kEvaluatorJob) {
+    return RunEvaluator(cluster, *std::move(training),
+                        CredentialsOf(keys->get()), clock);
+  }
+  absl::StatusOr<WorkerOptions> options =
+      MakeWorkerOptions(cluster, *std::move(training), command_line);
+  if (!options.ok()) return Fail(options.status());
+  options->start_time = start_time;
+  options->credentials = CredentialsOf(keys->get());
+  return RunWorker(cluster, *std::move(options), clock);
+}
+
+int Run(const CommandLine& command_line) {
+  const MonotonicClock clock{};
+  const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();
+  const absl::Status logging =
+      SetUpTaskLogging(cluster.ok() ? TaskName(cluster->task) : "");
+  if (!logging.ok()) return Fail(logging);
+  if (!cluster.ok()) return Fail(cluster.status());
+  return RunTask(*cluster, command_line, clock);
+}
+
+}  // namespace
+
+WorkerVerb TrainVerb() { return {"", &Describe, &Run}; }
+
+}  // namespace muster

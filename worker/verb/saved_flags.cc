@@ -1,0 +1,96 @@
+#include "worker/verb/saved_flags.h"
+
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/end_process.h"
+#include "common/process/exit_code.h"
+#include "common/process/stop_signals.h"
+#include "common/rpc/server/task_flags.h"
+#include "worker/client/call_status.h"
+#include "worker/saved/prediction_file.h"
+#include "worker/task/printing.h"
+#include "worker/verb/device_flags.h"
+#include "worker/verb/model_flags.h"
+
+ABSL_FLAG(std::string, output, "",
+          "The file to write. Of predictions: ends in .csv, .jsonl or .npy. Of "
+          "an evaluation: the figures as JSON.");
+
+namespace muster {
+namespace {
+
+absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
+                                            const CommandLine& command_line) {
+  SavedRunOptions options;
+  ASSIGN_OR_RETURN(options.model.training, SavedTrainingFlags(command_line));
+  options.model.log_device_placement =
+      absl::GetFlag(FLAGS_log_device_placement);
+  PrintingOptions printing;
+  printing.label = verb;
+  printing.no_color = Environment("NO_COLOR");
+  options.model.reporter = MakePrinting(printing).reporter;
+  options.train_dir = absl::GetFlag(FLAGS_train_dir);
+  options.output = absl::GetFlag(FLAGS_output);
+  ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
+  ASSIGN_OR_RETURN(
+      const ComputeThreads threads,
+      SetUpCores(ResolvedCluster(), options.model.training.input()));
+  options.model.compute_threads = threads.count;
+  ASSIGN_OR_RETURN(options.init,
+                   InitFlags(command_line, /*other_source=*/false));
+  return options;
+}
+
+int ExitCodeOfUse(const absl::Status& status) {
+  const int exit_code = LogFailure(status);
+  // As a training whose loss is not finite.
+  if (absl::IsOutOfRange(status)) return kExitFailed;
+  // There may be room again.
+  if (IsOfFile(status)) {
+    return absl::IsResourceExhausted(status) ? int{kExitRetryable} : exit_code;
+  }
+  return absl::IsFailedPrecondition(status) ? int{kExitBadCheckpoint}
+                                            : exit_code;
+}
+
+}  // namespace
+
+CommandLineOptions DescribeSavedVerb(const std::string& verb,
+                                     const std::vector<std::string>& flags) {
+  CommandLineOptions options = TaskCommandLine(absl::StrCat("worker ", verb));
+  FlagGroup output = {"Result", {"output"}};
+  output.flags.insert(output.flags.end(), flags.begin(), flags.end());
+  options.groups = {TrainingFlagGroup(), output,         InitFlagGroup(),
+                    DeviceFlagGroup(),   GpuFlagGroup(), LogFlagGroup()};
+  DescribeModelFlags(&options);
+  options.path_flags.push_back("output");
+  return options;
+}
+
+int RunSavedVerb(
+    const std::string& verb, const CommandLine& command_line,
+    const std::function<absl::Status(SavedRunOptions*)>& add,
+    const std::function<absl::Status(const SavedRunOptions&)>& use) {
+  const absl::Status logging = SetUpTaskLogging(/*task_name=*/"");
+  if (!logging.ok()) return LogFailure(logging);
+  StopSignals::Block();
+  auto options = MakeOptions(verb, command_line);
+  if (!options.ok()) return LogFailure(options.status());
+  const absl::Status added = add(&*options);
+  if (!added.ok()) return LogFailure(added);
+  // At once, whatever is being opened, loaded or computed.
+  const StopSignals signals(
+      [&options](int signal) {
+        PredictionFile::RemoveUnfinished(options->output);
+        PredictionFile::RemoveUnfinished(options->labels);
+        EndProcess(128 + signal);
+      },
+      options->model.reporter);
+  const absl::Status used = use(*options);
+  return used.ok() ? int{kExitDone} : ExitCodeOfUse(used);
+}
+
+}  // namespace muster
