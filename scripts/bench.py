@@ -8,7 +8,7 @@ standard library only (--peers makes a Python with each framework and builds
 ps-lite, --pictures makes a Python with matplotlib).
 """
 
-import quiet_interrupt  # pylint: disable=unused-import
+from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import os
@@ -18,7 +18,7 @@ from benchmark import (data_plane, figures, input_pipeline, large, links,
                        models, modes, pipeline, processes, quiet, report,
                        resnet20, saves, start, targets_table, timeline,
                        training)
-from launcher_flags import local_path
+from base.launcher_flags import local_path
 
 PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
          data_plane.SIZE_PART, large.PART, training.PART, modes.PART,

@@ -111,7 +111,7 @@ if [ "${#requirements[@]}" -gt 0 ]; then
   [ -z "${XDG_CACHE_HOME-}" ] ||
     arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
   for file in "${requirements[@]}"; do
-    tests/integration/python_environment.py "$file" >/dev/null &
+    scripts/base/python_environment.py "$file" >/dev/null &
   done
 fi
 events=$(mktemp)

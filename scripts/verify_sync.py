@@ -4,7 +4,7 @@
 Called by verify_sync.sh. Python 3 standard library only.
 """
 
-import quiet_interrupt  # pylint: disable=unused-import
+from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import array
@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from launcher_flags import (add_binary_flags, local_path, not_negative,
-                            positive)
+from base.launcher_flags import (add_binary_flags, local_path, not_negative,
+                                 positive)
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 

@@ -94,9 +94,8 @@ def log_time_s(stamp):
 def python_with(requirements, limit_s=None):
     """A Python that has these packages of PyPI; to get them may take so long.
     Raises Failure."""
-    sys.path.append(ROOT)
     # pylint: disable=import-outside-toplevel
-    from tests.integration import python_environment
+    from base import python_environment
     try:
         return python_environment.interpreter(
             requirements, limit_s or python_environment.INSTALL_S)

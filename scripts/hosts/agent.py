@@ -20,14 +20,10 @@ import sys
 import tempfile
 import time
 
-import local_gpus
-import stop_signals
-from local_tasks import AwakeClock, Task
-from supervisor import Supervisor
-
-from trainings.failure import Failure
-
-from . import places
+from base import local_gpus, places, stop_signals
+from base.failure import Failure
+from base.local_tasks import AwakeClock, Task
+from base.supervisor import Supervisor
 
 # The launcher speaks every few seconds.
 SILENCE_S = 120.0

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 
-from local_tasks import die_with_parent
-from supervisor import PEERS_LOST
+from base import places
+from base.local_tasks import die_with_parent
+from base.supervisor import PEERS_LOST
 
-from . import host_list, places
+from . import host_list
 
 # Beside what the user's own configuration of ssh says. A question would wait
 # for ever; a host that is gone is noticed after 45 s.

@@ -2,8 +2,8 @@
 
 import signal
 
+from base.failure import Failure, nearest
 from trainings.driver import Driver
-from trainings.failure import Failure, nearest
 
 from . import pruner
 from .definition import training_flags

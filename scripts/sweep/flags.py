@@ -2,7 +2,7 @@
 
 import argparse
 
-from launcher_flags import add_binary_flags, local_path, positive
+from base.launcher_flags import add_binary_flags, local_path, positive
 from trainings import cluster
 
 from . import pruner

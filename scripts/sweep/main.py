@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 
-from benchmark import processes
-from hosts import places
+from base import places, python_environment
+from base.failure import Failure, exit_code_of
 from trainings import cluster, devices, driver, programs
-from trainings.failure import Failure, exit_code_of
 
 from . import flags, sampler, space, table
 from .definition import check_fields, claim
@@ -24,7 +23,7 @@ def main(argv):
     options = flags.parse(argv)
     try:
         return _sweep(options)
-    except (Failure, processes.Failure) as failure:
+    except (Failure, python_environment.EnvironmentFailure) as failure:
         print("muster sweep: %s" % failure, file=sys.stderr)
         return getattr(failure, "exit_code", 2)
     except (OSError, ValueError) as error:
@@ -67,7 +66,8 @@ def say(text):
 
 
 def _python():
-    return processes.python_with(os.path.join(FOLDER, "requirements.txt"))
+    return python_environment.interpreter(
+        os.path.join(FOLDER, "requirements.txt"))
 
 
 def _report(sweep, options, parameters, fields):
@@ -98,7 +98,7 @@ def _draw(trials, options, parameters):
                    if one.value() is not None]})
     try:
         python = _python()
-    except (processes.Failure, OSError) as failure:
+    except (python_environment.EnvironmentFailure, OSError) as failure:
         say("no picture and no hparams: %s" % failure)
         return
     for program, what in (("picture.py", "picture"), ("hparams.py", "hparams")):

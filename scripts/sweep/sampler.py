@@ -13,7 +13,7 @@ import os
 import random
 import subprocess
 
-from trainings.failure import Failure
+from base.failure import Failure
 
 TPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tpe.py")
 

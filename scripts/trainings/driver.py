@@ -11,10 +11,9 @@ import shlex
 import signal
 import time
 
-import stop_signals
-from hosts import places
-from local_tasks import AwakeClock, Task
-from supervisor import FIRST_RETRYABLE
+from base import places, stop_signals
+from base.local_tasks import AwakeClock, Task
+from base.supervisor import FIRST_RETRYABLE
 
 # A worker that was asked to end has a checkpoint to write.
 DRAIN_S = 120.0

@@ -5,7 +5,7 @@ import os
 from xml.etree import ElementTree
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 PICTURES = os.path.abspath("scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.abspath("scripts/benchmark/requirements.txt")

@@ -6,7 +6,7 @@ import sys
 from xml.etree import ElementTree
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position

@@ -11,19 +11,20 @@ import types
 from unittest import mock
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
-import launcher_flags
-import local_cores
+from base import launcher_flags
+from base import local_cores
 from ensemble import flags as ensemble_flags
 from sweep import flags as sweep_flags
 from sweep import pruner, sampler, space, table, trial
 from sweep.driver import SweepDriver
-from trainings import devices, folder_lock
+from base import folder_lock
+from trainings import devices
 from trainings.definition import Folder
-from trainings.failure import Failure
+from base.failure import Failure
 
 METRIC = "test_loss"
 LESS, MORE = 1, -1

@@ -18,7 +18,7 @@ from tests.benchmark.replication import results_file
 from tests.benchmark.replication import rows
 from tests.benchmark.replication import run_row
 from tests.benchmark.replication import verdicts
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 REQUIREMENTS = os.path.join(FOLDER, "requirements.txt")

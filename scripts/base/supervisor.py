@@ -9,8 +9,8 @@ import signal
 import sys
 import time
 
-import stop_signals
-from local_tasks import AwakeClock
+from . import stop_signals
+from .local_tasks import AwakeClock
 
 # After the last worker a ps has 5 s to end by itself.
 PS_END_S = 10.0
