@@ -1,5 +1,6 @@
 """The verb `sweep`, from its flags to its report."""
 
+import glob
 import json
 import math
 import os
@@ -36,9 +37,10 @@ def _sweep(options):
     parameters = space.parse_all(options.param)
     fields = [one.field for one in parameters]
     shares = devices.shares(options.devices, options.parallel)
-    sampler_ = sampler.create(
-        options.sampler, parameters, options.seed, options.maximize,
-        _python() if options.sampler == "tpe" else None)
+    sampler_ = sampler.create(options.sampler, parameters, options.seed)
+    has_study = options.sampler == "tpe" or options.pruner != "none"
+    if has_study:
+        add_packages(_python())
     cluster_ = cluster.create(options, "sweep", options.sweep_dir)
     programs.prepare(options)
     check_fields(parameters, options)
@@ -50,7 +52,8 @@ def _sweep(options):
                 (sampler_.size, options.trials))
         sweep = SweepDriver(options, sampler_, shares,
                             Trial.load_all(options.sweep_dir, options.metric),
-                            cluster_)
+                            cluster_,
+                            _study(options, parameters) if has_study else None)
         try:
             interrupted = sweep.run()
         finally:
@@ -68,6 +71,18 @@ def say(text):
 def _python():
     return python_environment.interpreter(
         os.path.join(FOLDER, "requirements.txt"))
+
+
+def add_packages(python):
+    """This Python gets the packages of that one, which has its version."""
+    sys.path[1:1] = glob.glob(os.path.join(
+        os.path.dirname(os.path.dirname(python)), "lib*/python3*/site-packages"))
+
+
+def _study(options, parameters):
+    # pylint: disable=import-outside-toplevel
+    from .study import Study
+    return Study(options, parameters)
 
 
 def _report(sweep, options, parameters, fields):
