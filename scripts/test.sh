@@ -99,11 +99,10 @@ scripts/install_deps.sh ${full:+--full}
 # fails, those tests do, and say why.
 requirements=()
 case "${targets[*]}" in
-  *...* | *integration* | *replication*)
+  *...* | *integration*)
     requirements+=(tests/integration/requirements.txt
       tests/integration/manifest_requirements.txt
-      scripts/sweep/requirements.txt
-      tests/benchmark/replication/requirements.txt)
+      scripts/sweep/requirements.txt)
     ;;
 esac
 [ -z "$full" ] || requirements+=(tests/full/requirements.txt)
