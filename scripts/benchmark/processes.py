@@ -1,6 +1,5 @@
 """Runs a program to its end and reads what it printed."""
 
-import datetime
 import json
 import os
 import shlex
@@ -84,11 +83,6 @@ def last_json_line(text, command):
     except (IndexError, ValueError):
         raise Failure("no line of JSON at the end of: %s" %
                       " ".join(command)) from None
-
-
-def log_time_s(stamp):
-    """Seconds, from the beginning of a line of a task's log."""
-    return datetime.datetime.fromisoformat(stamp).timestamp()
 
 
 def python_with(requirements, limit_s=None):

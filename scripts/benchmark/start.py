@@ -1,9 +1,8 @@
-"""How soon a cluster takes steps: after its launch, and after a ps died.
+"""How soon a cluster takes steps after its launch.
 
 Python 3 standard library only.
 """
 
-import os
 import re
 import signal
 import subprocess
@@ -17,7 +16,6 @@ from .figures import Figure, Measurement, at_most
 
 PART = "start"
 STEP_LINE = r"^\[worker \d+\] .* step=\d"
-LISTENING_LINE = r"^\[ps 0\] .* listening on "
 # Of a cluster: for a line, and to drain.
 PATIENCE_S = 120
 # Ended by our SIGTERM.
@@ -61,22 +59,6 @@ class Cluster:
         return self._fail("it ended, or %d s passed, before a line '%s'" % (
             PATIENCE_S, pattern))
 
-    def kill_ps(self):
-        """SIGKILL to the one ps; returns when."""
-        children = "/proc/%d/task/%d/children" % (
-            self._process.pid, self._process.pid)
-        with open(children, encoding="ascii") as file:
-            pids = [int(pid) for pid in file.read().split()]
-        for pid in pids:
-            with open("/proc/%d/cmdline" % pid, "rb") as file:
-                if b"ps_server" not in os.path.basename(
-                        file.read().split(b"\0")[0]):
-                    continue
-            killed = time.monotonic()
-            os.kill(pid, signal.SIGKILL)
-            return killed
-        return self._fail("it has no ps_server")
-
     def _fail(self, what):
         raise processes.Failure("%s: %s; its last lines:\n%s" % (
             " ".join(self.command), what, "\n".join(self._tail[-10:])))
@@ -88,36 +70,13 @@ def launch(command):
             return {"seconds": cluster.await_line(STEP_LINE) - cluster.started}
 
 
-def reconnect(command):
-    with tempfile.TemporaryDirectory() as train_dir:
-        with Cluster(command + ["--train_dir=" + train_dir]) as cluster:
-            cluster.await_line(STEP_LINE)
-            killed = cluster.kill_ps()
-            # No step is taken between the kill and the restart.
-            listening = cluster.await_line(LISTENING_LINE)
-            stepped = cluster.await_line(STEP_LINE)
-            return {"seconds": stepped - killed,
-                    "reconnect_s": stepped - listening}
-
-
 def figures(options):
-    def one(name, run, workers, *flags):
-        command = [
-            sys.executable, processes.LAUNCHER, "--no_build",
-            "--bin_dir=" + options.bin_dir, "--ps=1",
-            "--workers=%d" % workers, "--compute_threads=1",
-            "--progress_every=0", *flags]
-        return Measurement(PART, name, command + ["--train_dir=DIR"],
-                           lambda: run(command))
-
-    def row(name, measurement, key="seconds", target=None):
-        return Figure(name, "s", [measurement],
-                      lambda numbers: numbers[key], target)
-    launched = one("launch of 1 ps + 2 workers to the first applied step",
-                   launch, 2)
-    yield row(launched.name, launched, target=at_most(1.0))
-    restarted = one("kill of a ps to the next step, 1 ps + 1 worker",
-                    reconnect, 1, "--restart=1")
-    yield row(restarted.name, restarted)
-    yield row("reconnect: a new ps listens to the next step, 1 ps + 1 worker",
-              restarted, "reconnect_s")
+    command = [
+        sys.executable, processes.LAUNCHER, "--no_build",
+        "--bin_dir=" + options.bin_dir, "--ps=1", "--workers=2",
+        "--compute_threads=1", "--progress_every=0"]
+    one = Measurement(
+        PART, "launch of 1 ps + 2 workers to the first applied step",
+        command + ["--train_dir=DIR"], lambda: launch(command))
+    yield Figure(one.name, "s", [one], lambda numbers: numbers["seconds"],
+                 at_most(1.0))
