@@ -129,7 +129,7 @@ class Channel:
             task = self.tasks.get(message.get("number"))
             if message["is"] == "output" and task:
                 task.tail.append(message["line"])
-                supervisor.print_line(task, message["line"])
+                supervisor.take_line(task, message["line"])
             elif message["is"] == "exit" and task:
                 task.exit_code = message["code"]
                 ended.append(task)

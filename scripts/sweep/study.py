@@ -5,7 +5,6 @@ memory: a sweep that is started again goes on with it. Needs the packages of
 requirements.txt.
 """
 
-import math
 import os
 
 import optuna
