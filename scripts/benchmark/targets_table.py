@@ -1,10 +1,10 @@
 """The figures that have targets, as a table in a Markdown file: bench.sh
 --table=FILE; and a few of them in another: --ratios=FILE.
 
-  python3 -m scripts.benchmark.targets_table bench.json FILE [PICTURES]
-  python3 -m scripts.benchmark.targets_table --ratios bench.json FILE [PICTURES]
+  python3 -m benchmark.targets_table bench.json FILE [PICTURES]
+  python3 -m benchmark.targets_table --ratios bench.json FILE [PICTURES]
 
-(in the project's folder) does it again. It replaces what is between the lines
+(in scripts/) does it again. It replaces what is between the lines
 BEGIN and END of FILE, and shows the picture of the folder PICTURES.
 So no number is typed by hand. Python 3 standard library only.
 """

@@ -9,6 +9,8 @@ import os
 import sys
 import tempfile
 
+from base.programs import Programs
+
 from . import peers, processes
 from .figures import Measurement, at_least, count
 from .peers import speed, speed_over
@@ -91,19 +93,16 @@ def run_copies(command, copies=1, beside=()):
     commands that run meanwhile, and do not end by themselves."""
     with tempfile.TemporaryDirectory() as folder:
         train_dirs = [os.path.join(folder, str(i)) for i in range(copies)]
-        running, others = [], []
-        try:
+        # At its end the others of one that failed are killed, and what ran
+        # beside.
+        with Programs() as programs:
             for other in beside:
-                others.append(processes.Process(other))
-            for train_dir in train_dirs:
-                running.append(processes.Process(
-                    command + ["--train_dir=" + train_dir]))
-            for process in running:
-                process.finish()
-        finally:
-            # The others of one that failed, and what ran beside.
-            for process in running + others:
-                process.stop()
+                processes.start(programs, other)
+            running = [processes.start(
+                programs, command + ["--train_dir=" + train_dir])
+                for train_dir in train_dirs]
+            for program in running:
+                processes.finish(programs, program)
         return {"steps_per_s": sum(map(read_result, train_dirs))}
 
 

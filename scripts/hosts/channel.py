@@ -171,11 +171,6 @@ class RemoteTask:
     def watch(self, supervisor):
         """The channel is watched for all its tasks."""
 
-    unwatch = watch
-
-    def rest(self):
-        return []
-
     def startable(self):
         return self.channel.alive
 

@@ -4,10 +4,13 @@ import json
 import os
 import sys
 
-from scripts.benchmark import figures, targets_table
 from tests.integration import harness
 
-MODULE = "scripts.benchmark.targets_table"
+sys.path.insert(0, os.path.abspath("scripts"))
+# pylint: disable=wrong-import-position
+from benchmark import figures, targets_table
+
+MODULE = "benchmark.targets_table"
 
 
 def figure(name, samples, noisy=0, **target):
@@ -48,7 +51,8 @@ class TableTest(harness.TestCase):
         path = self.write("page.md", page)
         code, output = self.run_to_end(
             "table", [sys.executable, "-m", MODULE, *flags, bench, path,
-                      *folder])
+                      *folder],
+            env=dict(os.environ, PYTHONPATH=os.path.abspath("scripts")))
         with open(path, encoding="utf-8") as file:
             return code, output, file.read()
 

@@ -10,9 +10,12 @@ import sys
 import types
 import unittest.mock
 
-from scripts.benchmark import (data_plane, figures, peers, processes, quiet,
-                               report, targets_table, training)
 from tests.integration import harness
+
+sys.path.insert(0, os.path.abspath("scripts"))
+# pylint: disable=wrong-import-position
+from benchmark import (data_plane, figures, peers, processes, quiet, report,
+                       targets_table, training)
 
 BENCH = os.path.abspath("scripts/bench.py")
 BENCH_SH = os.path.abspath("scripts/bench.sh")
