@@ -8,23 +8,18 @@ standard library only (--peers makes a Python with each framework and builds
 ps-lite, --pictures makes a Python with matplotlib).
 """
 
-import quiet_interrupt  # pylint: disable=unused-import
+from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import os
 import sys
 
-from benchmark import (data_plane, figures, input_pipeline, large, links,
-                       models, modes, pipeline, processes, quiet, report,
-                       resnet20, saves, start, targets_table, timeline,
-                       training)
-from launcher_flags import local_path
+from base.launcher_flags import local_path
+from benchmark import (data_plane, figures, modes, processes, quiet, report,
+                       start, targets_table, training)
 
-PARTS = (data_plane.PART, data_plane.GRID_PART, data_plane.OPTIMIZER_PART,
-         data_plane.SIZE_PART, large.PART, training.PART, modes.PART,
-         resnet20.PART, start.PART)
-# Only where it is named.
-ON_DEMAND = (links.PART, models.PART, pipeline.PART)
+PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, training.PART, modes.PART,
+         start.PART)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -35,17 +30,16 @@ MODEL_BYTES = 13107200
 def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="bench.sh", allow_abbrev=False,
-        description="Measures the data plane, the update rules, training of "
-        "the MNIST CNN (batch 128) in one process and in clusters, of "
-        "ResNet-20, of both in each replication mode, and how soon a cluster "
-        "takes steps; prints a table with targets. A burst of measurement "
+        description="Measures the figures that guard a promise: of the data "
+        "plane, of the update rules, of training the MNIST CNN (batch 128) in "
+        "one process and in clusters, of each replication mode, and how soon a "
+        "cluster takes steps; prints a table with targets. A burst of measurement "
         "waits for a quiet machine; one that others disturb is repeated.")
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
                         "it work?")
-    parser.add_argument("--only", choices=PARTS + ON_DEMAND,
-                        action="append", help="this part; may be repeated "
-                        "(default: all but %s)" % ", ".join(ON_DEMAND))
+    parser.add_argument("--only", choices=PARTS, action="append",
+                        help="this part; may be repeated (default: all)")
     parser.add_argument("--rounds", type=positive, metavar="N",
                         help="measurements of each figure (default 3; quick 1)")
     parser.add_argument("--steps", type=positive, metavar="S",
@@ -62,29 +56,19 @@ def parse_arguments(argv):
                         default="bench.json", metavar="FILE",
                         help="where the figures go (default bench.json)")
     parser.add_argument("--pictures", type=local_path, metavar="DIR",
-                        help="draw scaling, message size and a step's "
-                        "timeline there; the first time matplotlib is taken "
-                        "from PyPI, into the user's cache folder")
+                        help="draw steps/s by workers there; the first time "
+                        "matplotlib is taken from PyPI, into the user's cache "
+                        "folder")
     parser.add_argument("--table", type=local_path, metavar="FILE",
-                        help="write the figures that have targets, and those "
-                        "of large models and of slow links, into the marked "
-                        "section of this Markdown file")
+                        help="write the figures that have targets into the "
+                        "marked section of this Markdown file")
     parser.add_argument("--ratios", type=local_path, metavar="FILE",
-                        help="the same of the few ratios that tell most, with "
-                        "one picture")
-    parser.add_argument("--saves", action="store_true",
-                        help="instead: the time of a step while a checkpoint "
-                        "is written and while none is, in the same run")
-    parser.add_argument("--input", action="store_true",
-                        help="instead: steps/s over input threads, apply "
-                        "threads and towers, and how many JPEGs a core "
-                        "decodes, beside torch's DataLoader if that can be had")
+                        help="the same of the few ratios that tell most")
     parser.add_argument("--peers", action="store_true",
-                        help="also the same model in PyTorch and TensorFlow, "
-                        "the same pushes and pulls in ps-lite and the same "
-                        "all-reduce in Gloo; the first time they are taken "
-                        "from PyPI into the user's cache folder, Gloo from "
-                        "Debian")
+                        help="also the same models in PyTorch and TensorFlow "
+                        "and the same pushes and pulls in ps-lite; the first "
+                        "time they are taken from PyPI into the user's cache "
+                        "folder")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", type=local_path, metavar="DIR",
@@ -118,30 +102,15 @@ def positive(text):
 
 def model_bytes(text):
     value = int(text)
-    # An element for each of the small tensors.
-    least = 4 * data_plane.SMALL_TENSORS
-    if value < least or value % 4 != 0:
-        raise argparse.ArgumentTypeError(
-            "wanted a multiple of 4 of at least %d" % least)
+    if value < 4 or value % 4 != 0:
+        raise argparse.ArgumentTypeError("wanted a multiple of 4")
     return value
 
 
 def all_figures(options):
-    plane = data_plane.DataPlane(options)
-    found = data_plane.figures(plane, options.only)
-    if large.PART in options.only:
-        found += large.figures(options, plane)
+    found = data_plane.figures(data_plane.DataPlane(options), options.only)
     found += training.figures(training.Training(options))
-    if models.PART in options.only:
-        found += models.figures(options)
-    if modes.PART in options.only:
-        found += modes.figures(options)
-    if links.PART in options.only:
-        found += links.figures(options)
-    if pipeline.PART in options.only:
-        found += pipeline.figures(options)
-    if resnet20.PART in options.only:
-        found += resnet20.figures(options)
+    found += modes.figures(options)
     found += start.figures(options)
     return figures.chosen(found, options.only)
 
@@ -169,12 +138,6 @@ def main(argv):
     if options.check_flags:
         return 0
     try:
-        if options.saves:
-            report.write_json(options.out, saves.measure(options))
-            return 0
-        if options.input:
-            report.write_json(options.out, input_pipeline.measure(options))
-            return 0
         drawer = options.pictures and python_with_matplotlib()
         for page in filter(None, (options.table, options.ratios)):
             targets_table.check(page)
@@ -184,8 +147,6 @@ def main(argv):
                                quiet.Gate(options.patience), say)
         report.print_table(rows)
         document = report.document(options, rows)
-        if drawer and training.PART in options.only:
-            document["timelines"] = timeline.record(options)
         report.write_json(options.out, document)
         if drawer:
             processes.run([drawer, PICTURES, options.out, options.pictures])

@@ -5,7 +5,7 @@ machine with a GPU.
 Called by gpu_bundle.sh. Python 3 standard library only.
 """
 
-import quiet_interrupt  # pylint: disable=unused-import
+from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import glob
@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 
-from launcher_flags import ROOT, add_binary_flags, local_path
+from base.launcher_flags import ROOT, add_binary_flags, local_path
 from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
                               strip)
 
@@ -32,10 +32,7 @@ BENCHMARK = "tests/benchmark/data_plane/data_plane"
 # The parts of it that NVIDIA's libraries want beside ours.
 MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
-PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/launcher_flags.py",
-         "scripts/local_cores.py", "scripts/local_gpus.py",
-         "scripts/local_tasks.py", "scripts/quiet_interrupt.py",
-         "scripts/stop_signals.py", "scripts/supervisor.py",
+PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/base/*.py",
          "tests/benchmark/peers/torch_gpu.py",
          "tests/benchmark/peers/torch_model.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]

@@ -9,7 +9,7 @@ whose launcher is gone (PR_SET_PDEATHSIG), so that even kill -9 of the
 launcher leaves nothing behind.
 """
 
-import quiet_interrupt  # pylint: disable=unused-import
+from base import quiet_interrupt  # pylint: disable=unused-import
 
 import datetime
 import json
@@ -19,12 +19,10 @@ import socket
 import sys
 import time
 
-import local_cores
-import local_gpus
-import stop_signals
-from launcher_flags import parse_arguments
-from local_tasks import Printer, Task
-from supervisor import Supervisor
+from base import local_cores, local_gpus, stop_signals
+from base.launcher_flags import parse_arguments
+from base.local_tasks import Printer, Task
+from base.supervisor import Supervisor
 
 # Below Linux's range for outgoing connections (32768 and up), so that none of
 # them takes a port between our choice and the task's start.

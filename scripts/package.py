@@ -12,7 +12,7 @@ Called by package.sh. Python 3 standard library only.
 The same programs and libraries give the same bytes.
 """
 
-import quiet_interrupt  # pylint: disable=unused-import
+from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import glob
@@ -25,21 +25,14 @@ import sys
 import tarfile
 import tempfile
 
-from launcher_flags import ROOT, add_binary_flags, local_path
+from base.launcher_flags import ROOT, add_binary_flags, local_path
 from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
                               strip)
 
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
-PLAIN = ["LICENSE", "scripts/launcher_flags.py", "scripts/local_cores.py",
-         "scripts/local_gpus.py", "scripts/local_tasks.py", "scripts/muster",
-         "scripts/quiet_interrupt.py", "scripts/stop_signals.py",
-         "scripts/supervisor.py",
-         "scripts/hosts/*.py", "scripts/trainings/*.py",
-         "scripts/ensemble/*.py", "scripts/sweep/*.py",
-         "scripts/sweep/requirements.txt",
-         # The Python of Optuna and pictures.
-         "scripts/benchmark/processes.py",
-         "tests/integration/python_environment.py",
+PLAIN = ["LICENSE", "scripts/muster", "scripts/base/*.py", "scripts/hosts/*.py",
+         "scripts/trainings/*.py", "scripts/ensemble/*.py",
+         "scripts/sweep/*.py", "scripts/sweep/requirements.txt",
          "cluster_configs/*.json", "cluster_configs/*/*",
          "worker/model/zoo/*.textproto"]
 NAME = "muster"

@@ -4,7 +4,7 @@
   scripts/screenshot_tensorboard.py TRAIN_DIR OUT.png
 
 By hand, not in CI: wants `apt-get install chromium`, and installs TensorBoard
-from PyPI as the tests do (tests/integration/python_environment.py). The
+from PyPI as the tests do (scripts/base/python_environment.py). The
 picture common/summary/tensorboard.png is of
 
   worker --standalone --train_dir=run --set summary.every_steps=10 \\
@@ -22,7 +22,7 @@ import urllib.parse
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from tests.integration import python_environment  # pylint: disable=C0413
+from scripts.base import python_environment  # pylint: disable=C0413
 
 SIZE = "1800,1080"
 # Six cards side by side, at the top of the page.

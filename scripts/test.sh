@@ -99,11 +99,10 @@ scripts/install_deps.sh ${full:+--full}
 # fails, those tests do, and say why.
 requirements=()
 case "${targets[*]}" in
-  *...* | *integration* | *replication*)
+  *...* | *integration*)
     requirements+=(tests/integration/requirements.txt
       tests/integration/manifest_requirements.txt
-      scripts/sweep/requirements.txt
-      tests/benchmark/replication/requirements.txt)
+      scripts/sweep/requirements.txt)
     ;;
 esac
 [ -z "$full" ] || requirements+=(tests/full/requirements.txt)
@@ -111,7 +110,7 @@ if [ "${#requirements[@]}" -gt 0 ]; then
   [ -z "${XDG_CACHE_HOME-}" ] ||
     arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")
   for file in "${requirements[@]}"; do
-    tests/integration/python_environment.py "$file" >/dev/null &
+    scripts/base/python_environment.py "$file" >/dev/null &
   done
 fi
 events=$(mktemp)

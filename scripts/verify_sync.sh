@@ -5,4 +5,4 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 
-run_program verify_sync.py "//ps_server //worker" "$@"
+run_program ../tests/integration/verify_sync.py "//ps_server //worker" "$@"

@@ -11,7 +11,7 @@ namespace muster {
 // SCHEME://), "~/run", "~user/run", "$HOME/run", "${HOME}", "$(pwd)". Names
 // such as "a~b" and "cost$5" are honest. `name` is the flag's or field's,
 // "--train_dir". Errors: InvalidArgument, with what to do.
-// scripts/launcher_flags.py is its twin.
+// scripts/base/launcher_flags.py is its twin.
 absl::Status CheckLocalPath(absl::string_view name, absl::string_view path);
 
 }  // namespace muster

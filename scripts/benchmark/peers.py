@@ -1,8 +1,8 @@
-"""The same model in PyTorch and TensorFlow, the same pushes and pulls in
-ps-lite, and the same all-reduce in Gloo, in the same run (--peers).
+"""The same models in PyTorch and TensorFlow, and the same pushes and pulls in
+ps-lite, in the same run (--peers).
 
 The first time they are taken from PyPI: each framework into a Python of its
-own, ps-lite to be built; Gloo is Debian's. Python 3 standard library only.
+own, ps-lite to be built. Python 3 standard library only.
 """
 
 import os
@@ -13,12 +13,13 @@ from .figures import Figure, Measurement, at_least, count
 
 FOLDER = os.path.join(processes.ROOT, "tests/benchmark/peers")
 BUILD_PS_LITE = os.path.join(FOLDER, "build_ps_lite.sh")
-BUILD_GLOO = os.path.join(FOLDER, "build_gloo_ring.sh")
 # PyTorch brings some gigabytes.
 INSTALL_S = 1800
 TORCH_LAYOUTS = ("contiguous", "channels_last")
-# Of our own process with so many threads over theirs.
-OVER_TORCH = {1: at_least(1.25, stretch=1.4)}
+# Of our own process with one thread over theirs.
+OVER_TORCH = {"mnist_cnn": at_least(1.25, stretch=1.4),
+              "resnet20": at_least(0.9, stretch=1.0)}
+# The same, by threads.
 OVER_TENSORFLOW = {1: at_least(1.12, stretch=1.25),
                    2: at_least(1.08, stretch=1.2)}
 # Of 1 ps + 2 workers over theirs.
@@ -65,19 +66,10 @@ def in_own_python(part, name, requirements):
 def ps_lite(part):
     """The same; the fork that PyPI has, BytePS's."""
     # Of the two forks that the target speaks of.
-    return that_is_built(part, "ps-lite (BytePS's fork, the slower one)",
-                         BUILD_PS_LITE)
-
-
-def gloo(part):
-    """The same."""
-    return that_is_built(part, "Gloo's ring", BUILD_GLOO)
-
-
-def that_is_built(part, name, script):
+    name = "ps-lite (BytePS's fork, the slower one)"
     try:
         # Its last line.
-        program = processes.run([script]).split()[-1]
+        program = processes.run([BUILD_PS_LITE]).split()[-1]
     except processes.Failure as failure:
         say("%s; %s is left out" % (failure, name))
         return None
@@ -100,28 +92,19 @@ def speed_over(name, fast, references, target=None):
         target)
 
 
-def torch_figures(peer, standalone, clusters, workers, steps):
-    """`standalone`: our measurements by threads; `clusters`: those of
-    `workers`."""
-    for threads, own in standalone.items():
-        found = [peer.measure(
-            "%s, %s" % (count("thread", threads), layout),
-            "torch_single.py", threads, steps, layout)
-            for layout in TORCH_LAYOUTS]
-        yield from map(speed, found)
-        yield speed_over("standalone over PyTorch's best, %s" %
-                         count("thread", threads), own, found,
-                         OVER_TORCH.get(threads))
-    found = [peer.measure(
-        "DDP of %s, %s" % (count("worker", workers), layout),
-        "torch_ddp.py", workers, steps, layout) for layout in TORCH_LAYOUTS]
+def torch_figures(peer, own, what, steps, model):
+    """`own`: our measurement of one thread that does the same."""
+    found = [peer.measure("%s, %s" % (what, layout), "torch_single.py", 1,
+                          steps, layout, model) for layout in TORCH_LAYOUTS]
     yield from map(speed, found)
-    for own in clusters:
-        yield speed_over("%s over PyTorch's best DDP" % own.name, own, found)
+    name = "standalone" if model == "mnist_cnn" else "resnet20"
+    yield speed_over("%s over PyTorch's best, 1 thread" % name, own, found,
+                     OVER_TORCH[model])
 
 
 def tensorflow_figures(peer, standalone, clusters, workers, steps):
-    """The same."""
+    """`standalone`: our measurements by threads; `clusters`: those of
+    `workers`."""
     for threads, own in standalone.items():
         theirs = peer.measure(count("thread", threads),
                               "tensorflow_single.py", threads, steps)

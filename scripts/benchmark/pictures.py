@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Pictures of bench.json: bench.sh --pictures=DIR.
+"""The picture of bench.json: bench.sh --pictures=DIR.
 
   pictures.py bench.json DIR
 
-writes scaling.svg and message_size.svg (the median as a line, minimum to
-maximum as bars) and timeline.svg, each if it was measured. The same figures
-give the same bytes. Needs matplotlib.
+writes scaling.svg (the median as a line, minimum to maximum as bars) if it was
+measured. The same figures give the same bytes. Needs matplotlib.
 """
 
 import io
@@ -24,24 +23,15 @@ matplotlib.rcParams.update({
     "grid.alpha": 0.3})
 from matplotlib import pyplot  # pylint: disable=wrong-import-position
 
-LABELS = {
-    "scaling": ("workers, one thread each", "steps/s, all workers", "linear"),
-    "message_size": ("bytes, one way", "GB/s, both ways", "log"),
-}
+PICTURE = "scaling"
 SIZE_INCHES = (7, 4.5)
-# Of a lane of the timeline, above those of the sends.
-LANE_INCHES = 0.28
-COLOURS = {"pull": "tab:blue", "forward": "tab:green", "backward": "tab:olive",
-           "push": "tab:orange"}
-SEND_COLOUR = "tab:red"
-OTHER_COLOUR = "lightgray"
 
 
-def series_of(rows, picture):
+def series_of(rows):
     """[(name, points sorted by x)] in the order of the table."""
     found = {}
     for row in rows:
-        if row["point"] and row["point"]["picture"] == picture:
+        if row["point"] and row["point"]["picture"] == PICTURE:
             found.setdefault(row["point"]["series"], []).append(row)
     for points in found.values():
         points.sort(key=lambda row: row["point"]["x"])
@@ -58,9 +48,8 @@ def save(figure, path):
         file.write(re.sub(r"(?m)^ +", "", svg))
 
 
-def draw_series(picture, series):
+def draw_series(series):
     figure, axes = pyplot.subplots(figsize=SIZE_INCHES, layout="constrained")
-    x_label, y_label, scale = LABELS[picture]
     for name, rows in series:
         values = [row["value"] for row in rows]
         axes.errorbar(
@@ -68,59 +57,12 @@ def draw_series(picture, series):
             yerr=[[value - row["min"] for value, row in zip(values, rows)],
                   [row["max"] - value for value, row in zip(values, rows)]],
             marker="o", capsize=3, label=name)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    if scale == "log":
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-    else:
-        xs = sorted({row["point"]["x"] for _, rows in series for row in rows})
-        axes.set_xticks(xs)
-        axes.set_ylim(bottom=0)
+    axes.set_xlabel("workers, one thread each")
+    axes.set_ylabel("steps/s, all workers")
+    axes.set_xticks(sorted({row["point"]["x"] for _, rows in series
+                            for row in rows}))
+    axes.set_ylim(bottom=0)
     axes.legend()
-    return figure
-
-
-def lanes_of(spans):
-    """In the order in which a step first uses them."""
-    by_begin = sorted(spans, key=lambda span: span["begin_ms"])
-    return list(dict.fromkeys(span["lane"] for span in by_begin))
-
-
-def colour_of(span):
-    if span["lane"].startswith("send"):
-        return SEND_COLOUR
-    return COLOURS.get(span["name"], OTHER_COLOUR)
-
-
-def draw_lanes(axes, timeline):
-    spans = timeline["spans"]
-    lanes = lanes_of(spans)
-    for span in spans:
-        axes.broken_barh(
-            [(span["begin_ms"], span["ms"])],
-            (lanes.index(span["lane"]) - 0.4, 0.8), facecolor=colour_of(span),
-            edgecolor="black", linewidth=0.2)
-        if span["name"] in COLOURS and span["name"] != span["lane"]:
-            axes.text(span["begin_ms"] + span["ms"] / 2,
-                      lanes.index(span["lane"]), span["name"], ha="center",
-                      va="center")
-    axes.set_yticks(range(len(lanes)), lanes)
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.set_title("one of %d workers, %s" % (
-        timeline["workers"], timeline["link"]), loc="left")
-
-
-def draw_timelines(timelines):
-    heights = [len(lanes_of(one["spans"])) for one in timelines]
-    figure, all_axes = pyplot.subplots(
-        len(timelines), 1, squeeze=False, layout="constrained",
-        sharex=True, height_ratios=heights,
-        figsize=(SIZE_INCHES[0], 1 + LANE_INCHES * sum(heights)))
-    for [axes], timeline in zip(all_axes, timelines):
-        draw_lanes(axes, timeline)
-    all_axes[-1][0].set_xlabel("ms from the beginning of the step")
     return figure
 
 
@@ -128,14 +70,9 @@ def main(path, folder):
     with open(path, encoding="utf-8") as file:
         document = json.load(file)
     os.makedirs(folder, exist_ok=True)
-    for picture in LABELS:
-        series = series_of(document["figures"], picture)
-        if series:
-            save(draw_series(picture, series),
-                 os.path.join(folder, picture + ".svg"))
-    if document.get("timelines"):
-        save(draw_timelines(document["timelines"]),
-             os.path.join(folder, "timeline.svg"))
+    series = series_of(document["figures"])
+    if series:
+        save(draw_series(series), os.path.join(folder, PICTURE + ".svg"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Runs a program to its end and reads what it printed."""
+"""Programs that are measured, and what they print."""
 
-import datetime
 import json
 import os
 import shlex
-import subprocess
 import sys
-import tempfile
+
+from base import python_environment
+from base.programs import Programs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -20,46 +20,23 @@ class Failure(Exception):
     """A program failed; the text says which and how."""
 
 
-class Process:
-    """A program that runs; what it prints goes to a file of its own, because
-    a pipe that nobody reads yet would stop it."""
+def start(programs, command):
+    """Raises Failure."""
+    try:
+        return programs.start(command)
+    except OSError as error:
+        raise Failure("cannot start '%s': %s" % (
+            command[0], error.strerror)) from None
 
-    def __init__(self, command):
-        self.command = command
-        self._output = tempfile.TemporaryFile()
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self._output,
-                stderr=subprocess.STDOUT)
-        except OSError as error:
-            self._output.close()
-            raise Failure("cannot start '%s': %s" % (
-                command[0], error.strerror)) from None
 
-    def finish(self):
-        """Waits for its end; returns what it printed."""
-        with self._output:
-            try:
-                code = self._process.wait(LIMIT_S)
-            except subprocess.TimeoutExpired:
-                code = None
-                self._process.kill()
-                self._process.wait()
-            self._output.seek(0)
-            text = self._output.read().decode("utf-8", "replace")
-        if code == 0:
-            return text
-        sys.stderr.write(text)
-        raise Failure("%s: %s" % (
-            "not done after %d s" % LIMIT_S if code is None
-            else "exit code %d" % code, " ".join(self.command)))
-
-    def stop(self):
-        """Kills it if it still runs."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        self._output.close()
+def finish(programs, program):
+    """Waits for its end; returns what it printed. Raises Failure."""
+    if programs.wait(program, LIMIT_S) and program.exit_code == 0:
+        return program.text()
+    sys.stderr.write(program.text())
+    raise Failure("%s: %s" % (
+        "not done after %d s" % LIMIT_S if program.exit_code is None
+        else "exit code %d" % program.exit_code, " ".join(program.command)))
 
 
 def check_program(path):
@@ -75,7 +52,8 @@ def shown(command):
 
 
 def run(command):
-    return Process(command).finish()
+    with Programs() as programs:
+        return finish(programs, start(programs, command))
 
 
 def last_json_line(text, command):
@@ -86,17 +64,9 @@ def last_json_line(text, command):
                       " ".join(command)) from None
 
 
-def log_time_s(stamp):
-    """Seconds, from the beginning of a line of a task's log."""
-    return datetime.datetime.fromisoformat(stamp).timestamp()
-
-
 def python_with(requirements, limit_s=None):
     """A Python that has these packages of PyPI; to get them may take so long.
     Raises Failure."""
-    sys.path.append(ROOT)
-    # pylint: disable=import-outside-toplevel
-    from tests.integration import python_environment
     try:
         return python_environment.interpreter(
             requirements, limit_s or python_environment.INSTALL_S)

@@ -1,12 +1,11 @@
-"""The figures that have targets, and those of large models and of slow links, as
-a table in a Markdown file: bench.sh --table=FILE; and a few of them, with one picture, in
-another: --ratios=FILE.
+"""The figures that have targets, as a table in a Markdown file: bench.sh
+--table=FILE; and a few of them in another: --ratios=FILE.
 
-  python3 -m scripts.benchmark.targets_table bench.json FILE [PICTURES]
-  python3 -m scripts.benchmark.targets_table --ratios bench.json FILE [PICTURES]
+  python3 -m benchmark.targets_table bench.json FILE [PICTURES]
+  python3 -m benchmark.targets_table --ratios bench.json FILE [PICTURES]
 
-(in the project's folder) does it again. It replaces what is between the lines
-BEGIN and END of FILE, and names the pictures that are in the folder PICTURES.
+(in scripts/) does it again. It replaces what is between the lines
+BEGIN and END of FILE, and shows the picture of the folder PICTURES.
 So no number is typed by hand. Python 3 standard library only.
 """
 
@@ -14,15 +13,13 @@ import json
 import os
 import sys
 
-from . import large, links
 from .figures import limit_text, number
 from .report import count_met, word_of
 
 BEGIN = "<!-- bench.sh --table writes from here -->"
 END = "<!-- to here -->"
-PICTURES = {"scaling.svg": "Steps/s by the number of workers",
-            "message_size.svg": "Bytes/s by the size of a message",
-            "timeline.svg": "A step, from the profile of a worker"}
+PICTURE = "scaling.svg"
+PICTURE_SHOWS = "Steps/s by the number of workers"
 # What somebody who chooses a system asks first. A figure that was not measured
 # is left out.
 RATIOS = ("standalone over PyTorch's best, 1 thread",
@@ -31,17 +28,10 @@ RATIOS = ("standalone over PyTorch's best, 1 thread",
           "1 ps + 2 workers, shared_memory over 2 standalone at the same time",
           "1 ps + 2 workers, grpc over 2 standalone at the same time",
           "push + pull, grpc over ps-lite (BytePS's fork, the slower one)")
-RATIOS_PICTURE = "scaling.svg"
-# Whose figures are shown without a target, too.
-SHOWN_PARTS = {large.PART, links.PART}
 
 
 class TableFailure(Exception):
     """There is no such section; the text says what is wrong."""
-
-
-def is_shown(figure):
-    return figure["target"] is not None or SHOWN_PARTS >= set(figure["parts"])
 
 
 def row_of(figure):
@@ -70,21 +60,18 @@ def machine_of(document):
         command)
 
 
-def section(document, pictures):
-    """The lines between the marks; `pictures` as (link, what it shows)."""
+def section(document):
+    """The lines between the marks, but for the picture."""
     figures = document["figures"]
-    lines = ["## Speed", machine_of(document)]
-    if any(figure["target"] is not None for figure in figures):
-        lines.append("%s are met by the median." % count_met(figures))
+    lines = ["## Speed", machine_of(document),
+             "%s are met by the median." % count_met(figures)]
     lines += ["", "| figure | unit | min / median / max | target | met "
               "| stretch | met |", "|---|---|---|---|---|---|---|"]
-    lines += map(row_of, filter(is_shown, figures))
-    for link, what in pictures:
-        lines += ["", "![%s](%s)" % (what, link)]
-    return lines + [""]
+    return lines + [row_of(figure) for figure in figures
+                    if figure["target"] is not None]
 
 
-def ratios(document, pictures):
+def ratios(document):
     """As section(), of RATIOS alone."""
     by_name = {figure["name"]: figure for figure in document["figures"]}
     lines = ["| ratio | min / median / max | target | met |",
@@ -93,18 +80,16 @@ def ratios(document, pictures):
         if name in by_name:
             cells = row_of(by_name[name])[2:-2].split(" | ")
             lines.append("| %s |" % " | ".join([cells[0]] + cells[2:5]))
-    for link, what in pictures:
-        if os.path.basename(link) == RATIOS_PICTURE:
-            lines += ["", "![%s](%s)" % (what, link)]
     return lines
 
 
-def pictures_in(folder, beside):
-    """[(link from the file `beside`, what it shows)]."""
-    return [(os.path.relpath(os.path.join(folder, name),
-                             os.path.dirname(os.path.abspath(beside))), what)
-            for name, what in PICTURES.items()
-            if os.path.exists(os.path.join(folder, name))]
+def picture_in(folder, beside):
+    """The lines that show it in the file `beside`, if it is there."""
+    path = os.path.join(folder or "", PICTURE)
+    if not folder or not os.path.exists(path):
+        return []
+    return ["", "![%s](%s)" % (PICTURE_SHOWS, os.path.relpath(
+        path, os.path.dirname(os.path.abspath(beside))))]
 
 
 def replaced(text, lines):
@@ -126,8 +111,7 @@ def check(path):
 def write(document, path, folder=None, lines_of=section):
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    text = replaced(text, lines_of(
-        document, pictures_in(folder, path) if folder else []))
+    text = replaced(text, lines_of(document) + picture_in(folder, path))
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 

@@ -1,5 +1,5 @@
-"""Steps/s of the MNIST CNN (batch 128), in one process and in clusters; of the
-MLP beside a busy core.
+"""Steps/s of the MNIST CNN and of ResNet-20 (batch 128), in one process and in
+clusters; of the MLP beside a busy core.
 
 Python 3 standard library only.
 """
@@ -9,7 +9,9 @@ import os
 import sys
 import tempfile
 
-from . import all_reduce, peers, processes, ps_cpu
+from base.programs import Programs
+
+from . import peers, processes
 from .figures import Measurement, at_least, count
 from .peers import speed, speed_over
 
@@ -22,15 +24,13 @@ SHAPES = ((1, 1), (1, WORKERS), (2, WORKERS))
 # processes without one.
 LINK_TARGETS = {"shared_memory": at_least(0.95),
                 "grpc": at_least(0.85, stretch=0.95)}
-# The link that a worker takes by itself on one machine, and the same with
-# parameters that are read where the ps keeps them.
-SAME_HOST_LINK = "shared_memory"
-IN_PLACE = SAME_HOST_LINK + ", in place"
 # Of two threads over one while another process keeps a core busy. The MLP's
 # steps are short, and its threads meet often in them.
 BESIDE_BUSY_TARGET = at_least(0.9)
-MLP = os.path.join(processes.ROOT, "worker/model/zoo/mlp.textproto")
+ZOO = os.path.join(processes.ROOT, "worker/model/zoo")
 MLP_STEPS = 10
+# A step of resnet20 takes as long as several of the MNIST CNN's.
+RESNET_STEPS_DIVISOR = 5
 BUSY = [sys.executable, "-c", "while True: pass"]
 
 
@@ -46,84 +46,63 @@ class Training:
 
     def __init__(self, options):
         self.options = options
-        self.worker = os.path.join(options.bin_dir, "worker/worker")
-        self.ps_server = os.path.join(options.bin_dir, "ps_server/ps_server")
-        self.standalone = {
-            threads: self._make(
-                "standalone, %s" % count("thread", threads),
-                self._standalone_command("--compute_threads=%d" % threads))
+        self.standalone = {threads: self._alone(
+            "standalone, " + count("thread", threads), threads)
             for threads in (1, 2)}
-        self.beside_busy = {
-            threads: self._make(
-                "MLP beside a busy core, %s" % count("thread", threads),
-                self._standalone_command(
-                    "--compute_threads=%d" % threads, model=MLP,
-                    steps=MLP_STEPS * self.options.steps),
-                beside=[BUSY])
+        self.beside_busy = {threads: self._alone(
+            "MLP beside a busy core, " + count("thread", threads), threads,
+            model="mlp", steps=MLP_STEPS * options.steps, beside=[BUSY])
             for threads in (1, 2)}
-        self.towers = self._make(
-            "standalone, 2 towers", self._standalone_command(
-                "--num_devices=2", "--compute_threads=2"))
-        self.independent = self._make(
-            "%d standalone at the same time" % WORKERS,
-            self._standalone_command("--compute_threads=1"), copies=WORKERS)
+        # It reads, crops and flips its examples; PyTorch's reads none. The
+        # evaluation at the end is no part of the figure.
+        self.resnet20 = self._alone(
+            "resnet20, standalone, 1 thread", 1, "resnet20",
+            max(options.steps // RESNET_STEPS_DIVISOR, 4),
+            "--set=input.type=synthetic",
+            "--set=input.synthetic_test_examples=500")
+        self.independent = self._alone(
+            "%d standalone at the same time" % WORKERS, 1, copies=WORKERS)
         # By link, ps tasks and workers.
         self.clusters = {
             (link, *shape): self._cluster(link, *shape)
             for link in LINK_TARGETS for shape in SHAPES}
-        # By link: no ps, each worker holds a half.
-        self.all_reduce = {
-            link: self._make("all-reduce of %s, %s" % (
-                count("worker", WORKERS), link),
-                self._cluster_command(link, 0, WORKERS))
-            for link in LINK_TARGETS}
-        self.in_place = self._make(
-            "1 ps + %s, %s" % (count("worker", WORKERS), IN_PLACE),
-            self._cluster_command(SAME_HOST_LINK, 1, WORKERS) +
-            ["--set=replication.async.pull=IN_PLACE"])
 
-    def _standalone_command(self, *flags, model=processes.MODEL, steps=None):
-        return [self.worker, "--standalone", "--training=" + model,
-                "--set=stop.steps=%d" % (steps or self.options.steps),
-                "--set=stop.epochs=0", *flags]
-
-    def _make(self, name, command, copies=1, beside=()):
+    def _alone(self, name, threads, model="mnist_cnn", steps=None, *flags,
+               **running):
+        command = [
+            os.path.join(self.options.bin_dir, "worker/worker"), "--standalone",
+            "--training=%s.textproto" % os.path.join(ZOO, model),
+            "--set=stop.steps=%d" % (steps or self.options.steps),
+            "--set=stop.epochs=0", "--compute_threads=%d" % threads, *flags]
         return Measurement(PART, name, command + ["--train_dir=DIR"],
-                           lambda: run_copies(command, copies, beside))
+                           lambda: run_copies(command, **running))
 
     def _cluster(self, link, ps, workers):
-        return self._make(
-            "%d ps + %s, %s" % (ps, count("worker", workers), link),
-            self._cluster_command(link, ps, workers))
-
-    def _cluster_command(self, link, ps, workers):
-        # A step of all-reduce is one of each worker.
-        updates = workers if ps else 1
-        return [sys.executable, processes.LAUNCHER, "--no_build",
-                "--bin_dir=" + self.options.bin_dir, "--link=" + link,
-                "--ps=%d" % ps, "--workers=%d" % workers,
-                "--compute_threads=1",
-                "--steps=%d" % (self.options.steps * updates)]
+        command = [sys.executable, processes.LAUNCHER, "--no_build",
+                   "--bin_dir=" + self.options.bin_dir, "--link=" + link,
+                   "--ps=%d" % ps, "--workers=%d" % workers,
+                   "--compute_threads=1",
+                   "--steps=%d" % (self.options.steps * workers)]
+        return Measurement(
+            PART, "%d ps + %s, %s" % (ps, count("worker", workers), link),
+            command + ["--train_dir=DIR"], lambda: run_copies(command))
 
 
-def run_copies(command, copies, beside=()):
+def run_copies(command, copies=1, beside=()):
     """Runs it in so many processes at once; their steps/s together. `beside`:
     commands that run meanwhile, and do not end by themselves."""
     with tempfile.TemporaryDirectory() as folder:
         train_dirs = [os.path.join(folder, str(i)) for i in range(copies)]
-        running, others = [], []
-        try:
+        # At its end the others of one that failed are killed, and what ran
+        # beside.
+        with Programs() as programs:
             for other in beside:
-                others.append(processes.Process(other))
-            for train_dir in train_dirs:
-                running.append(processes.Process(
-                    command + ["--train_dir=" + train_dir]))
-            for process in running:
-                process.finish()
-        finally:
-            # The others of one that failed, and what ran beside.
-            for process in running + others:
-                process.stop()
+                processes.start(programs, other)
+            running = [processes.start(
+                programs, command + ["--train_dir=" + train_dir])
+                for train_dir in train_dirs]
+            for program in running:
+                processes.finish(programs, program)
         return {"steps_per_s": sum(map(read_result, train_dirs))}
 
 
@@ -132,46 +111,30 @@ def figures(training):
     yield speed(training.standalone[1], ("scaling", alone, 1))
     yield speed(training.standalone[2])
     one, two = (training.beside_busy[threads] for threads in (1, 2))
-    yield speed(one)
-    yield speed(two)
     yield speed_over("%s over 1" % two.name, two, [one], BESIDE_BUSY_TARGET)
-    yield speed(training.towers)
+    yield speed(training.resnet20)
     yield speed(training.independent, ("scaling", alone, WORKERS))
     for (link, ps, workers), one in training.clusters.items():
         yield speed(one, ("scaling", "%d ps, %s" % (ps, link), workers))
-    yield speed(training.in_place)
-    yield from map(speed, training.all_reduce.values())
-    for (link, ps, workers), one in training.clusters.items():
-        if workers == WORKERS:
-            yield over_independent(training, one,
-                                   LINK_TARGETS[link] if ps == 1 else None)
-    yield over_independent(training, training.in_place)
-    for one in training.all_reduce.values():
-        yield over_independent(training, one)
-    for link in LINK_TARGETS:
-        yield ps_cpu.figure(training, PART, link, link,
-                            has_target=link == SAME_HOST_LINK)
-    yield ps_cpu.figure(training, PART, IN_PLACE, SAME_HOST_LINK,
-                        ["--set=replication.async.pull=IN_PLACE"])
+    for link, target in LINK_TARGETS.items():
+        one = training.clusters[link, 1, WORKERS]
+        yield speed_over("%s over %s" % (one.name, training.independent.name),
+                         one, [training.independent], target)
     if training.options.peers:
         yield from peer_figures(training)
 
 
-def over_independent(training, cluster, target=None):
-    return speed_over(
-        "%s over %s" % (cluster.name, training.independent.name), cluster,
-        [training.independent], target)
-
-
 def peer_figures(training):
     steps = training.options.steps
-    clusters = [training.clusters[link, 1, WORKERS] for link in LINK_TARGETS]
-    clusters.append(training.in_place)
-    without_ps = list(training.all_reduce.values())
-    for peer, figures_of, theirs in (
-            (peers.torch(PART), peers.torch_figures, clusters + without_ps),
-            (peers.tensorflow(PART), peers.tensorflow_figures, clusters)):
-        if peer is not None:
-            yield from figures_of(peer, training.standalone, theirs,
-                                  WORKERS, steps)
-    yield from all_reduce.figures(training.options)
+    torch, tensorflow = peers.torch(PART), peers.tensorflow(PART)
+    if torch is not None:
+        yield from peers.torch_figures(torch, training.standalone[1], "1 thread",
+                                       steps, "mnist_cnn")
+        yield from peers.torch_figures(
+            torch, training.resnet20, "resnet20, 1 thread",
+            max(steps // RESNET_STEPS_DIVISOR, 4), "resnet20")
+    if tensorflow is not None:
+        yield from peers.tensorflow_figures(
+            tensorflow, training.standalone,
+            [training.clusters[link, 1, WORKERS] for link in LINK_TARGETS],
+            WORKERS, steps)

@@ -3,9 +3,9 @@
 import argparse
 import shlex
 
-from launcher_flags import add_binary_flags, local_path, positive
+from base.failure import Failure
+from base.launcher_flags import add_binary_flags, local_path, positive
 from trainings import cluster
-from trainings.failure import Failure
 
 DEFAULT_MEMBERS = 4
 

@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 
-from hosts import places
-from local_tasks import die_with_parent
+from base import places
+from base.failure import Failure, exit_code_of
+from base.local_tasks import die_with_parent
 from trainings import cluster, devices, programs
 from trainings.definition import Folder, check_training
 from trainings.driver import last_error
-from trainings.failure import Failure, exit_code_of
 
 from . import flags
 from .member import EnsembleDriver, training_flags

@@ -1,8 +1,8 @@
 """The members of an ensemble (trainings/record.py), and their driver."""
 
+from base.failure import Failure
 from trainings.definition import training_copy
 from trainings.driver import Driver
-from trainings.failure import Failure
 from trainings.record import Record
 
 

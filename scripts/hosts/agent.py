@@ -20,14 +20,10 @@ import sys
 import tempfile
 import time
 
-import local_gpus
-import stop_signals
-from local_tasks import AwakeClock, Task
-from supervisor import Supervisor
-
-from trainings.failure import Failure
-
-from . import places
+from base import local_gpus, places, stop_signals
+from base.failure import Failure
+from base.local_tasks import Task
+from base.task_loop import TaskLoop
 
 # The launcher speaks every few seconds.
 SILENCE_S = 120.0
@@ -94,11 +90,11 @@ def remove_left_folders():
             os.close(lock)
 
 
-class Agent:
-    """Answers messages; a Supervisor's loop without its judgement."""
+class Agent(TaskLoop):
+    """Answers messages, and tells of its tasks; the other end judges."""
 
     def __init__(self):
-        self.selector = selectors.DefaultSelector()
+        super().__init__()
         self.tasks = {}
         self.listening = []
         self.folder = None
@@ -124,9 +120,7 @@ class Agent:
         self.say("hello", time=time.time())
         try:
             while True:
-                for key, _ in self.selector.select():
-                    react, what = key.data
-                    react(what)
+                self.look()
         except Silence:
             self.drain()
             return 0
@@ -155,12 +149,9 @@ class Agent:
         # A ps ends with its job.
         for task in workers or self.running():
             task.send(stop_signals.ask())
-        clock = AwakeClock()
-        deadline = clock.now() + DRAIN_S
-        while self.running() and (left := clock.until(deadline)) > 0:
-            for key, _ in self.selector.select(left):
-                react, what = key.data
-                react(what)
+        self.deadline = self.clock.now() + DRAIN_S
+        while self.running() and self.clock.now() < self.deadline:
+            self.look()
 
     def try_to_say(self, kind, **fields):
         try:
@@ -301,22 +292,13 @@ class Agent:
     def do_alive(self):
         """Being heard is all."""
 
-    def on_output(self, task):
-        if task.process.stdout.closed:
-            return  # Its end was seen in the same round.
-        lines = task.read_lines()
-        if lines is None:
-            self.selector.unregister(task.process.stdout)
-            return
-        for line in lines:
-            self.say("output", number=task.number, line=line)
+    def take_line(self, task, line):
+        self.say("output", number=task.number, line=line)
 
-    def on_exit(self, task):
-        Supervisor.on_exit(self, task)
-        for line in task.rest():
-            self.say("output", number=task.number, line=line)
-        task.unwatch(self)
-        self.say("exit", number=task.number, code=task.exit_code)
+    def look(self):
+        """A round of the loop; tells which tasks have ended."""
+        for task in self.round():
+            self.say("exit", number=task.number, code=task.exit_code)
 
 
 def main(argv):

@@ -6,10 +6,11 @@ import re
 import stat
 import sys
 
-from launcher_flags import local_path
-from trainings.failure import Failure
+from base import cluster_file
+from base.failure import Failure
+from base.launcher_flags import local_path
 
-from . import certs_folder, cluster_file, openssl
+from . import certs_folder, openssl
 
 AUTHORITY_DAYS = 3650
 LEAF_DAYS = 90

@@ -11,8 +11,8 @@ import os
 import shutil
 import tempfile
 
-from trainings.failure import Failure
-from trainings.folder_lock import take_lock
+from base.failure import Failure
+from base.folder_lock import take_lock
 
 
 def check_new(path):

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 
-from local_tasks import die_with_parent
-from supervisor import PEERS_LOST
+from base import places
+from base.local_tasks import die_with_parent
+from base.supervisor import PEERS_LOST
 
-from . import host_list, places
+from . import host_list
 
 # Beside what the user's own configuration of ssh says. A question would wait
 # for ever; a host that is gone is noticed after 45 s.
@@ -128,7 +129,7 @@ class Channel:
             task = self.tasks.get(message.get("number"))
             if message["is"] == "output" and task:
                 task.tail.append(message["line"])
-                supervisor.print_line(task, message["line"])
+                supervisor.take_line(task, message["line"])
             elif message["is"] == "exit" and task:
                 task.exit_code = message["code"]
                 ended.append(task)
@@ -169,11 +170,6 @@ class RemoteTask:
 
     def watch(self, supervisor):
         """The channel is watched for all its tasks."""
-
-    unwatch = watch
-
-    def rest(self):
-        return []
 
     def startable(self):
         return self.channel.alive

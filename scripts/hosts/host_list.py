@@ -6,9 +6,8 @@
 
 import re
 
-from trainings.failure import Failure, nearest
-
-from . import cluster_file
+from base import cluster_file
+from base.failure import Failure, nearest
 
 # A range of more names is a mistyped one.
 MOST = 4096

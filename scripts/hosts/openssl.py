@@ -11,9 +11,8 @@ import os
 import subprocess
 import tempfile
 
-from trainings.failure import Failure
-
-from . import cluster_file
+from base import cluster_file
+from base.failure import Failure
 
 # A peer's clock may be so far behind ours.
 SKEW = datetime.timedelta(minutes=5)

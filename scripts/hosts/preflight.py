@@ -4,7 +4,7 @@ import re
 import selectors
 import time
 
-from local_tasks import AwakeClock
+from base.local_tasks import AwakeClock
 
 # From it on a clock is pointed out; nothing depends on it but people.
 CLOCK_S = 2.0

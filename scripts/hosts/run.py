@@ -6,14 +6,13 @@ import os
 import signal
 import sys
 
-import stop_signals
-from launcher_flags import ROOT, local_path, not_negative, positive
-from local_tasks import Printer
-from supervisor import Supervisor
+from base import cluster_file, stop_signals
+from base.failure import Failure
+from base.launcher_flags import ROOT, local_path, not_negative, positive
+from base.local_tasks import Printer
+from base.supervisor import Supervisor
 
-from trainings.failure import Failure
-
-from . import channel, cluster_file, host_list, preflight, run_keys
+from . import channel, host_list, preflight, run_keys
 
 ALIVE_EVERY_S = 5.0
 # What it says itself to the tasks.

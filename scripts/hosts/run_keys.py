@@ -2,7 +2,7 @@
 
 import os
 
-from trainings.failure import Failure
+from base.failure import Failure
 
 from . import certs
 

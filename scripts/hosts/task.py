@@ -14,13 +14,12 @@ import socket
 import subprocess
 import sys
 
-import stop_signals
-from launcher_flags import local_path, not_negative, positive
-from local_tasks import die_with_parent
+from base import cluster_file, places, stop_signals
+from base.failure import Failure
+from base.launcher_flags import local_path, not_negative, positive
+from base.local_tasks import die_with_parent
 
-from trainings.failure import Failure
-
-from . import cluster_file, host_list, places, run
+from . import host_list, run
 
 SCONTROL_S = 30
 NODE_ADDRESS = re.compile(r"\bNodeName=(\S+).*?\bNodeAddr=(\S+)")

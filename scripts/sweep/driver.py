@@ -2,28 +2,33 @@
 
 import signal
 
+from base.failure import Failure, nearest
 from trainings.driver import Driver
-from trainings.failure import Failure, nearest
 
-from . import pruner
 from .definition import training_flags
 from .table import best
 from .trial import Trial, read_evaluation
 
 
 class SweepDriver(Driver):
-    """`trials`: those that are there already."""
+    """`trials`: those that are there already. `study`: what Optuna has of them
+    (study.py), None where it is not asked."""
 
     VERB = "sweep"
 
-    def __init__(self, options, sampler, shares, trials, cluster=None):
+    def __init__(self, options, sampler, shares, trials, cluster=None,
+                 study=None):
         super().__init__(options.bin_dir, shares, trials, cluster)
         self.options = options
         self.sampler = sampler
+        self.study = study
 
     def run(self):
         for trial in self.records:
             self.on_figures(trial)
+            self.is_hopeless(trial)
+        if self.study is not None:
+            self.study.drop_others(self.records)
         return super().run()
 
     def count(self):
@@ -31,12 +36,14 @@ class SweepDriver(Driver):
 
     def new_record(self, number):
         trial = Trial(self.options.sweep_dir, number, self.options.metric)
-        try:
-            trial.parameters = self.sampler.suggest(number, self.records)
-        except Failure as failure:
-            self.end_with(failure)
-            return None
+        trial.parameters = (
+            self.study if self.options.sampler == "tpe" else self.sampler
+        ).suggest(number)
         return trial
+
+    def is_hopeless(self, trial):
+        """Has Optuna know what the trial has come to, and its pruner judge."""
+        return self.study is not None and self.study.follow(trial)
 
     def flags_of(self, record):
         return training_flags(self.options, record.parameters)
@@ -51,9 +58,7 @@ class SweepDriver(Driver):
         if self.options.metric.startswith("test_") and (
                 " %s=" % self.options.metric not in line):
             self.check_metric(evaluation[1])
-        sign = -1 if self.options.maximize else 1
-        if task not in self.asked and pruner.is_hopeless(
-                self.options.pruner, record, self.records, sign):
+        if self.is_hopeless(record) and task not in self.asked:
             self.asked[task] = "PRUNED"
             task.send(signal.SIGTERM)
 
@@ -71,6 +76,7 @@ class SweepDriver(Driver):
                     nearest(self.options.metric, sorted(figures)))))
 
     def say_ended(self, record):
+        self.is_hopeless(record)
         metric = self.options.metric
         if (self.options.pruner != "none" and record.state == "DONE" and
                 len(record.evaluations()) < 2):

@@ -2,12 +2,11 @@
 
 import argparse
 
-from launcher_flags import add_binary_flags, local_path, positive
+from base.launcher_flags import add_binary_flags, local_path, positive
 from trainings import cluster
 
-from . import pruner
-
 SAMPLERS = ("random", "grid", "tpe")
+PRUNERS = ("none", "median", "asha")
 
 
 def parse(argv):
@@ -56,10 +55,11 @@ def parse(argv):
                         "tpe: Optuna's, which learns from the trials before")
     parser.add_argument("--seed", type=int, default=1, metavar="K",
                         help="of the sampler (default 1)")
-    parser.add_argument("--pruner", choices=pruner.NAMES, default="none",
+    parser.add_argument("--pruner", choices=PRUNERS, default="none",
                         help="ends trials that are no good at an evaluation "
-                        "(--set=evaluation.every_steps=N): worse than the "
-                        "median, or asha's successive halving (default none)")
+                        "(--set=evaluation.every_steps=N), by Optuna: worse "
+                        "than the median, or asha's successive halving "
+                        "(default none)")
     parser.add_argument("--no_pictures", action="store_true",
                         help="neither parallel.svg nor hparams for "
                         "TensorBoard, which take packages from PyPI the first "

@@ -1,15 +1,15 @@
 """The verb `sweep`, from its flags to its report."""
 
+import glob
 import json
 import math
 import os
 import subprocess
 import sys
 
-from benchmark import processes
-from hosts import places
+from base import places, python_environment
+from base.failure import Failure, exit_code_of
 from trainings import cluster, devices, driver, programs
-from trainings.failure import Failure, exit_code_of
 
 from . import flags, sampler, space, table
 from .definition import check_fields, claim
@@ -24,7 +24,7 @@ def main(argv):
     options = flags.parse(argv)
     try:
         return _sweep(options)
-    except (Failure, processes.Failure) as failure:
+    except (Failure, python_environment.EnvironmentFailure) as failure:
         print("muster sweep: %s" % failure, file=sys.stderr)
         return getattr(failure, "exit_code", 2)
     except (OSError, ValueError) as error:
@@ -37,9 +37,10 @@ def _sweep(options):
     parameters = space.parse_all(options.param)
     fields = [one.field for one in parameters]
     shares = devices.shares(options.devices, options.parallel)
-    sampler_ = sampler.create(
-        options.sampler, parameters, options.seed, options.maximize,
-        _python() if options.sampler == "tpe" else None)
+    sampler_ = sampler.create(options.sampler, parameters, options.seed)
+    has_study = options.sampler == "tpe" or options.pruner != "none"
+    if has_study:
+        add_packages(_python())
     cluster_ = cluster.create(options, "sweep", options.sweep_dir)
     programs.prepare(options)
     check_fields(parameters, options)
@@ -51,7 +52,8 @@ def _sweep(options):
                 (sampler_.size, options.trials))
         sweep = SweepDriver(options, sampler_, shares,
                             Trial.load_all(options.sweep_dir, options.metric),
-                            cluster_)
+                            cluster_,
+                            _study(options, parameters) if has_study else None)
         try:
             interrupted = sweep.run()
         finally:
@@ -67,7 +69,20 @@ def say(text):
 
 
 def _python():
-    return processes.python_with(os.path.join(FOLDER, "requirements.txt"))
+    return python_environment.interpreter(
+        os.path.join(FOLDER, "requirements.txt"))
+
+
+def add_packages(python):
+    """This Python gets the packages of that one, which has its version."""
+    sys.path[1:1] = glob.glob(os.path.join(
+        os.path.dirname(os.path.dirname(python)), "lib*/python3*/site-packages"))
+
+
+def _study(options, parameters):
+    # pylint: disable=import-outside-toplevel
+    from .study import Study
+    return Study(options, parameters)
 
 
 def _report(sweep, options, parameters, fields):
@@ -98,7 +113,7 @@ def _draw(trials, options, parameters):
                    if one.value() is not None]})
     try:
         python = _python()
-    except (processes.Failure, OSError) as failure:
+    except (python_environment.EnvironmentFailure, OSError) as failure:
         say("no picture and no hparams: %s" % failure)
         return
     for program, what in (("picture.py", "picture"), ("hparams.py", "hparams")):

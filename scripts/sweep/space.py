@@ -8,7 +8,7 @@ only.
 
 import math
 
-from trainings.failure import Failure, nearest
+from base.failure import Failure, nearest
 
 FORMS = {"log": "log:LO:HI[:POINTS]", "uniform": "uniform:LO:HI[:POINTS]",
          "int": "int:LO:HI[:POINTS]", "choice": "choice:A,B,C"}

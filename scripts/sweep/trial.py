@@ -1,5 +1,6 @@
 """One training of a sweep (trainings/record.py), with its evaluations."""
 
+import math
 import re
 
 from trainings.record import Record, is_number
@@ -25,6 +26,13 @@ class Trial(Record):
         return [(step, figures[self.metric])
                 for step, figures in self.all_evaluations
                 if self.metric in figures]
+
+    def reported(self):
+        """The metric at each evaluation, NaN where it was no number; of a
+        metric that evaluations do not have, none."""
+        return [figures.get(self.metric, math.nan)
+                for _, figures in self.all_evaluations
+                if self.metric.startswith("test_")]
 
     def latest(self):
         """{figure: number}: those of the end, or of the last evaluation."""

@@ -5,10 +5,9 @@ import os
 import re
 import subprocess
 
-from hosts import cluster_file, places
-from launcher_flags import local_path
-
-from .failure import Failure
+from base import cluster_file, places
+from base.failure import Failure
+from base.launcher_flags import local_path
 
 # What a namespace's name may not have.
 OTHER = re.compile(r"[^A-Za-z0-9_.-]+")

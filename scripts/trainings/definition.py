@@ -7,10 +7,10 @@ import json
 import os
 import subprocess
 
-from hosts import places
+from base import places
+from base.failure import Failure
+from base.folder_lock import take_lock
 
-from .failure import Failure
-from .folder_lock import take_lock
 from .record import read_object, write_whole
 
 

@@ -3,10 +3,8 @@
 import collections
 import os
 
-import local_cores
-import local_gpus
-
-from .failure import Failure
+from base import local_cores, local_gpus
+from base.failure import Failure
 
 # `flags` of the worker; `gpu`: its CUDA_VISIBLE_DEVICES.
 Share = collections.namedtuple("Share", "name flags gpu")

@@ -1,27 +1,24 @@
-"""Trains several models on shares of this machine, and watches them.
-
-One thread and one `select` loop over the workers' output, their exits and our
-signals, as launcher.py. The kernel kills the workers of a driver that is gone.
+"""Trains several models on shares of this machine, and watches them. The kernel
+kills the workers of a driver that is gone.
 """
 
 import os
 import re
-import selectors
 import shlex
 import signal
 import time
 
-import stop_signals
-from hosts import places
-from local_tasks import AwakeClock, Task
-from supervisor import FIRST_RETRYABLE
+from base import places, stop_signals
+from base.local_tasks import Task
+from base.supervisor import FIRST_RETRYABLE
+from base.task_loop import TaskLoop
 
 # A worker that was asked to end has a checkpoint to write.
 DRAIN_S = 120.0
 ERROR = re.compile(r"^\S+ \S+ [EC] /job:worker/task:0 (.*)")
 
 
-class Driver:
+class Driver(TaskLoop):
     """A subclass says what is trained. `records`: those that are there.
     `cluster`: where each has a namespace (cluster.py); None: they are alone."""
 
@@ -29,6 +26,7 @@ class Driver:
     VERB = ""
 
     def __init__(self, bin_dir, shares, records, cluster=None):
+        super().__init__()
         self.bin_dir = bin_dir
         self.cluster = cluster
         self.records = records
@@ -39,14 +37,7 @@ class Driver:
         # Trainings that we have asked to end, and the state they then get.
         self.asked = {}
         self.failure = None
-        # SIGINT or SIGTERM, once we were asked to end.
-        self.interrupted = None
-        self.rule = stop_signals.Rule()
-        self.clock = AwakeClock()
-        # When those that still run are killed.
-        self.deadline = None
         self.seconds = []
-        self.selector = selectors.DefaultSelector()
 
     # ---- What a subclass gives
 
@@ -81,7 +72,7 @@ class Driver:
 
     def run(self):
         """Returns the signal that ended it, or None. Raises Failure."""
-        before = self.watch_signals()
+        before = self.take_signals()
         for record in self.records:
             # A full disk, peers that were lost, a signal; mistakes stay.
             if (record.state == "FAILED" and
@@ -92,40 +83,19 @@ class Driver:
             self.start_records()
             while self.running:
                 ended = self.count_ended()
-                self.wait()
+                for task in self.round():
+                    self.on_end(task)
+                self.look_at_deadline()
                 self.start_records()
                 if self.count_ended() > ended:
                     self.say_progress()
         finally:
             for task in self.running:
-                task.send(signal.SIGKILL)
-                task.reap()
-            signal.set_wakeup_fd(-1)
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
+                task.kill()
+            self.give_signals_back(before)
         if self.failure is not None:
             raise self.failure
         return self.interrupted
-
-    def watch_signals(self):
-        """Returns the handlers that there were."""
-        pipe = os.pipe()
-        for end in pipe:
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(pipe[1])
-        self.selector.register(pipe[0], selectors.EVENT_READ,
-                               (self.on_signals, pipe[0]))
-        return stop_signals.watch(lambda *_: None)
-
-    def wait(self):
-        patience = (None if self.deadline is None
-                    else max(0.0, self.clock.until(self.deadline)))
-        events = self.selector.select(patience)
-        for key, _ in events:
-            react, what = key.data
-            react(what)
-        if self.deadline is not None and self.clock.now() >= self.deadline:
-            self.stop(signal.SIGKILL)
 
     def start_records(self):
         while self.free and self.failure is None and self.interrupted is None:
@@ -174,30 +144,19 @@ class Driver:
         task = Task(record.KIND, record.number, record.number, record.command,
                     share.gpu)
         self.running[task] = (record, share, log, time.monotonic())
-        self.selector.register(task.process.stdout, selectors.EVENT_READ,
-                               (self.on_output, task))
+        task.watch(self)
 
-    def on_output(self, task):
-        lines = task.read_lines()
-        if lines is None:
-            self.on_exit(task)
-            return
+    def take_line(self, task, line):
         record, _, log, _ = self.running[task]
-        for line in lines:
-            log.write(line + "\n")
-            self.on_line(task, record, line)
+        log.write(line + "\n")
         log.flush()
+        self.on_line(task, record, line)
 
     def end_with(self, failure):
         self.failure = self.failure or failure
         self.stop(stop_signals.ask())
 
-    def on_exit(self, task):
-        """A worker has closed its output: it has no more to do but to end."""
-        self.selector.unregister(task.process.stdout)
-        task.process.stdout.close()
-        os.close(task.pidfd)
-        task.reap()
+    def on_end(self, task):
         record, share, log, started = self.running.pop(task)
         log.close()
         self.free.insert(0, share)
@@ -248,21 +207,22 @@ class Driver:
                      self.parallel)
         return "%dm%02ds" % divmod(left, 60) if left >= 60 else "%ds" % left
 
-    def on_signals(self, pipe):
-        kind = next((one.KIND for one in self.records), "training")
-        for signum in os.read(pipe, 64):
-            answer = self.rule.on_signal(signum)
-            if answer == self.rule.KILL:
-                self.say("second signal: killing the %ss" % kind)
-                self.stop(signal.SIGKILL)
-            elif answer == self.rule.STOP:
-                self.interrupted = stop_signals.meaning(signum)
-                self.say("%s: %d %ss save and end; the same command goes on "
-                         "with them%s" % (
-                             signal.Signals(signum).name, len(self.running),
-                             kind, "; once more to kill"
-                             if signum == self.interrupted else ""))
-                self.stop(stop_signals.ask())
+    def kind(self):
+        return next((one.KIND for one in self.records), "training")
+
+    def on_second_signal(self):
+        self.say("second signal: killing the %ss" % self.kind())
+        self.stop(signal.SIGKILL)
+
+    def on_first_signal(self, signum):
+        self.say("%s: %d %ss save and end; the same command goes on with them"
+                 "%s" % (signal.Signals(signum).name, len(self.running),
+                         self.kind(), "; once more to kill"
+                         if signum == self.interrupted else ""))
+        self.stop(stop_signals.ask())
+
+    def on_deadline(self):
+        self.stop(signal.SIGKILL)
 
     def stop(self, signum):
         for task in self.running:

@@ -3,10 +3,9 @@
 import os
 import subprocess
 
-from hosts import places
-from launcher_flags import IS_PACKAGE, ROOT
-
-from .failure import Failure
+from base import places
+from base.failure import Failure
+from base.launcher_flags import IS_PACKAGE, ROOT
 
 TARGETS = ("//worker", "//worker/ctl:musterctl")
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
 TRAINING = "worker/model/zoo/softmax_regression.textproto"

@@ -8,7 +8,7 @@ import os
 import subprocess
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 TRAINING = "worker/model/zoo/linear_regression.textproto"
 LIMIT_S = 300

@@ -18,8 +18,9 @@ from unittest import mock
 from tests.integration import harness
 
 sys.path.insert(0, os.path.abspath("scripts"))
-from hosts import certs, certs_folder, cluster_file, openssl  # noqa: E402
-from trainings.failure import Failure  # noqa: E402
+from base import cluster_file  # noqa: E402
+from hosts import certs, certs_folder, openssl  # noqa: E402
+from base.failure import Failure  # noqa: E402
 
 CLUSTER = {"ps": ["127.0.0.1:2222"], "chief": ["[::1]:2223"],
            "worker": {"0": "h0.example.com:2222", "2": "10.0.0.3:2222"}}

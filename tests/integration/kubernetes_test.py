@@ -12,7 +12,7 @@ import unittest
 
 from tests.integration import harness
 from tests.integration import network_hosts
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 FOLDER = os.path.abspath("cluster_configs/kubernetes")
 JOBS = ("configuration.yaml", "jobs.yaml")

@@ -11,8 +11,8 @@ import unittest
 from tests.integration import harness
 
 sys.path.insert(0, os.path.abspath("scripts"))
-import stop_signals  # noqa: E402
-from local_tasks import AwakeClock  # noqa: E402
+from base import stop_signals  # noqa: E402
+from base.local_tasks import AwakeClock  # noqa: E402
 
 LAUNCHER = os.path.abspath("scripts/launcher.py")
 

@@ -19,8 +19,8 @@ from tests.integration.run_scenarios import SLEEPS
 sys.path.insert(0, os.path.abspath("scripts"))
 from hosts import (agent, certs, channel, host_list, preflight,  # noqa: E402
                    run)
-from local_tasks import Printer  # noqa: E402
-from trainings.failure import Failure  # noqa: E402
+from base.local_tasks import Printer  # noqa: E402
+from base.failure import Failure  # noqa: E402
 
 
 class RunTest(run_scenarios.Scenarios, harness.TestCase):

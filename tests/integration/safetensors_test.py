@@ -6,7 +6,7 @@ import subprocess
 
 from tests.integration import checkpoint_test
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 # Prints every tensor of the files given: name, dtype, shape, sum.
 READ = """

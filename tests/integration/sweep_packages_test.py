@@ -1,16 +1,19 @@
-"""The parts of `muster sweep` that use packages: tpe, picture, hparams."""
+"""The parts of `muster sweep` that use packages: Optuna, picture, hparams."""
 
 import json
+import math
 import os
 import sys
+import types
 from xml.etree import ElementTree
 
+from scripts.base import python_environment
 from tests.integration import harness
-from tests.integration import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
-from sweep import sampler, space, trial
+from base.failure import Failure
+from sweep import main, sampler, space, trial
 
 FOLDER = os.path.abspath("scripts/sweep")
 # python_environment gives up by itself.
@@ -54,6 +57,171 @@ def made(number, parameters, value, state="DONE"):
     return one
 
 
+class StudyTest(harness.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        main.add_packages(python_environment.interpreter(
+            os.path.join(FOLDER, "requirements.txt")))
+        self.parameters = space.parse_all(TEXTS)
+        self.values = sampler.create("random", self.parameters, 1)
+        self.pruner, self.maximize = "none", False
+
+    def study(self):
+        from sweep import study  # pylint: disable=import-outside-toplevel
+        return study.Study(types.SimpleNamespace(
+            sweep_dir=self.dir, metric=METRIC, maximize=self.maximize, seed=1,
+            pruner=self.pruner), self.parameters)
+
+    def trial(self, number):
+        one = trial.Trial(self.dir, number, METRIC)
+        one.parameters = self.values.suggest(number)
+        return one
+
+    def follow(self, study, one, *values):
+        """Whether each evaluation left no hope."""
+        said = []
+        for value in values:
+            one.add_evaluation(10 * (1 + len(one.all_evaluations)), {}
+                               if math.isnan(value) else {METRIC: value})
+            said.append(study.follow(one))
+        return said
+
+    def end(self, study, one, *values, state="DONE"):
+        said = self.follow(study, one, *values)
+        one.state = state
+        if state == "DONE":
+            one.figures = {METRIC: values[-1] if values else None}
+        study.follow(one)
+        return said
+
+
+class TpeTest(StudyTest):
+
+    def past(self, study):
+        """Trials that are the better, the nearer to a rate of 1, and with kind
+        b by far."""
+        for i in range(30):
+            one = self.trial(i)
+            worse = -math.log10(float(one.parameters["rate"]))
+            self.end(study, one, worse + 9 * (one.parameters["kind"] == "a"))
+        study.follow(self.trial(30))
+        self.end(study, self.trial(31), state="FAILED")
+
+    def test_goes_where_it_was_good(self):
+        study = self.study()
+        self.past(study)
+        found = [study.suggest(32 + i) for i in range(4)]
+        # Each keeps away from those that run, so one may be elsewhere.
+        good = [one for one in found
+                if one["kind"] == "b" and float(one["rate"]) > 1e-3]
+        self.assertGreaterEqual(len(good), 3, found)
+        for one in found:
+            self.assertIn(one["units"], self.parameters[1].points)
+        self.assertEqual(len({one["rate"] for one in found}), 4)
+
+    def test_goes_on_from_the_journal(self):
+        study = self.study()
+        self.past(study)
+        found = study.suggest(32)
+        with open(self.path("optuna.journal"), "rb+") as file:
+            # Without the trial that was suggested, and half a line more.
+            lines = file.read().splitlines(keepends=True)
+            file.seek(0)
+            file.truncate()
+            kept = [line for line in lines if json.loads(line).get("trial_id",
+                                                                   0) < 32]
+            file.write(b"".join(kept[:-1]) + kept[-1][:9])
+        self.assertEqual(self.study().suggest(32), found)
+
+    def test_a_journal_of_something_else_is_named(self):
+        self.write("optuna.journal", "nonsense\n" * 2)
+        with self.assertRaisesRegex(Failure, "optuna.journal: no journal"):
+            self.study()
+
+
+class PrunerTest(StudyTest):
+
+    def test_median_prunes_what_is_worse_at_the_same_evaluation(self):
+        for maximize, hopeless in ((False, [False, False, True]),
+                                   (True, [True, False, False])):
+            self.pruner, self.maximize = "median", maximize
+            study = self.study()
+            for i, value in enumerate((1, 2, 3)):
+                self.assertEqual(
+                    self.end(study, self.trial(i), value, 0.0), [False] * 2)
+            self.assertEqual(
+                [self.follow(study, self.trial(3 + i), value)[0]
+                 for i, value in enumerate((1.5, 2, 2.5))], hopeless)
+
+    def test_median_waits_for_three_trials_that_are_done(self):
+        self.pruner = "median"
+        study = self.study()
+        for i, state in enumerate(("DONE", "DONE", "PRUNED", "FAILED")):
+            self.end(study, self.trial(i), 1, state=state)
+        self.assertEqual(self.follow(study, self.trial(4), 9), [False])
+        self.end(study, self.trial(5), 1)
+        self.assertEqual(self.follow(study, self.trial(6), 9), [True])
+
+    def test_asha_lets_a_third_pass_each_of_evaluations_1_3_9(self):
+        self.pruner = "asha"
+        study = self.study()
+        for i in range(6):
+            self.end(study, self.trial(i), *[i] * 9, state="PRUNED")
+        self.assertEqual(self.follow(study, self.trial(6), *[9] * 3),
+                         [True, False, True])
+        self.assertEqual(self.follow(study, self.trial(7), *[1] * 3),
+                         [False, False, False])
+        self.assertEqual(self.follow(study, self.trial(8), -1, -1, 9),
+                         [False, False, True])
+
+    def test_a_trial_that_diverged_prunes_no_good_one(self):
+        self.pruner = "asha"
+        study = self.study()
+        # The best of all, before it failed; and one that goes on with NaN.
+        self.end(study, self.trial(0), 0.1, state="FAILED")
+        self.assertEqual(self.follow(study, self.trial(1), math.nan), [True])
+        self.assertEqual(self.follow(study, self.trial(2), 0.5, 0.4, 0.3),
+                         [False] * 3)
+        self.assertEqual(self.follow(study, self.trial(3), 0.6), [True])
+
+    def test_a_study_goes_on_with_what_was_on_the_rungs(self):
+        self.pruner = "asha"
+        one = self.trial(0)
+        self.follow(self.study(), one, 1.0)
+        study = self.study()
+        study.follow(one)
+        study.drop_others([one])
+        self.assertEqual(self.follow(study, self.trial(1), 2.0), [True])
+        # What another metric, or a journal that is gone, has not seen.
+        os.remove(self.path("optuna.journal"))
+        study = self.study()
+        self.assertFalse(study.follow(one))
+        self.assertEqual(self.follow(study, self.trial(1), 2.0), [True])
+
+    def test_a_trial_whose_folder_is_gone_is_none_of_the_sweep(self):
+        self.pruner = "asha"
+        self.follow(self.study(), self.trial(0), 1.0)
+        study = self.study()
+        study.drop_others([])
+        self.assertEqual(self.follow(study, self.trial(1), 2.0), [False])
+
+    def test_one_that_failed_and_goes_on_is_compared_again(self):
+        self.pruner = "asha"
+        study = self.study()
+        one = self.trial(0)
+        self.end(study, one, 1.0, state="FAILED")
+        one.state = "RUNNING"
+        self.assertEqual(self.follow(study, one, 1.0), [False])
+        self.assertEqual(self.follow(study, self.trial(1), 2.0), [True])
+
+    def test_none_prunes_nothing(self):
+        study = self.study()
+        for i in range(9):
+            self.end(study, self.trial(i), 1)
+        self.assertEqual(self.follow(study, self.trial(9), 9), [False])
+
+
 class PackagesTest(harness.TestCase):
 
     def setUp(self):
@@ -61,28 +229,6 @@ class PackagesTest(harness.TestCase):
         self.parameters = space.parse_all(TEXTS)
         self.python = python_environment.interpreter(
             os.path.join(FOLDER, "requirements.txt"))
-
-    def suggest(self, number, trials, seed=1):
-        return sampler.create("tpe", self.parameters, seed, False,
-                              self.python).suggest(number, trials)
-
-    def test_tpe_goes_where_it_was_good(self):
-        randomly = sampler.create("random", self.parameters, 1, False, None)
-        past = []
-        for i in range(30):
-            values = randomly.suggest(i, past)
-            # The better, the nearer to a rate of 1, and kind b by far.
-            worse = -space.math.log10(float(values["rate"]))
-            past.append(made(i, values, worse + 9 * (values["kind"] == "a")))
-        past.append(made(30, values, None, "RUNNING"))
-        past.append(made(31, values, None, "FAILED"))
-        found = [self.suggest(32 + i, past) for i in range(4)]
-        for one in found:
-            self.assertEqual(one["kind"], "b")
-            self.assertGreater(float(one["rate"]), 1e-3)
-            self.assertIn(one["units"], self.parameters[1].points)
-        self.assertEqual(self.suggest(32, past), found[0])
-        self.assertNotEqual(found[0]["rate"], found[1]["rate"])
 
     def run_program(self, name, trials):
         document = json.dumps({

@@ -1,4 +1,4 @@
-"""The rules of `muster sweep`: values, samplers, pruners, tables; of `muster
+"""The rules of `muster sweep`: values, samplers, tables; of `muster
 ensemble`: what its members are."""
 
 import contextlib
@@ -11,22 +11,22 @@ import types
 from unittest import mock
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
-import launcher_flags
-import local_cores
+from base import launcher_flags
+from base import local_cores
 from ensemble import flags as ensemble_flags
 from sweep import flags as sweep_flags
-from sweep import pruner, sampler, space, table, trial
+from sweep import sampler, space, table, trial
 from sweep.driver import SweepDriver
-from trainings import devices, folder_lock
+from base import folder_lock
+from trainings import devices
 from trainings.definition import Folder
-from trainings.failure import Failure
+from base.failure import Failure
 
 METRIC = "test_loss"
-LESS, MORE = 1, -1
 
 
 def made(number, values, state="DONE"):
@@ -42,8 +42,8 @@ def made(number, values, state="DONE"):
 
 
 def suggested(name, texts, count, seed=1):
-    found = sampler.create(name, space.parse_all(texts), seed, False, None)
-    return [found.suggest(i, []) for i in range(count)]
+    found = sampler.create(name, space.parse_all(texts), seed)
+    return [found.suggest(i) for i in range(count)]
 
 
 class PathTest(harness.TestCase):
@@ -147,10 +147,9 @@ class SamplerTest(harness.TestCase):
     TEXTS = ["rate=log:1e-5:0.1", "batch=choice:32,64", "width=int:8:64"]
 
     def test_the_same_seed_gives_the_same_trials_in_any_order(self):
-        found = sampler.create("random", space.parse_all(self.TEXTS), 1, False,
-                               None)
+        found = sampler.create("random", space.parse_all(self.TEXTS), 1)
         forward = suggested("random", self.TEXTS, 20)
-        self.assertEqual([found.suggest(i, []) for i in reversed(range(20))],
+        self.assertEqual([found.suggest(i) for i in reversed(range(20))],
                          forward[::-1])
         self.assertNotEqual(suggested("random", self.TEXTS, 20, 2), forward)
         self.assertEqual(len({one["rate"] for one in forward}), 20)
@@ -164,66 +163,15 @@ class SamplerTest(harness.TestCase):
 
     def test_a_grid_has_every_point_once(self):
         texts = ["rate=log:1e-2:1:3", "batch=choice:32,64", "width=int:1:3"]
-        found = sampler.create("grid", space.parse_all(texts), 1, False, None)
+        found = sampler.create("grid", space.parse_all(texts), 1)
         self.assertEqual(found.size, 18)
-        points = [tuple(found.suggest(i, []).values()) for i in range(18)]
+        points = [tuple(found.suggest(i).values()) for i in range(18)]
         self.assertEqual(len(set(points)), 18)
         self.assertEqual(points[:2], [("0.01", "32", "1"), ("0.01", "32", "2")])
 
     def test_a_grid_wants_points(self):
         with self.assertRaisesRegex(Failure, r"rate=log:1e-05:0\.1:5"):
             suggested("grid", self.TEXTS, 1)
-
-
-class PrunerTest(harness.TestCase):
-
-    def hopeless(self, name, one, others, sign=LESS):
-        return pruner.is_hopeless(name, one, [*others, one], sign)
-
-    def test_median_prunes_what_is_worse_at_the_same_step(self):
-        others = [made(i, [value, 0.0]) for i, value in enumerate((1, 2, 3))]
-        for value, less, more in ((1.5, False, True), (2, False, False),
-                                  (2.5, True, False)):
-            one = made(3, [value], "RUNNING")
-            self.assertIs(self.hopeless("median", one, others), less)
-            self.assertIs(self.hopeless("median", one, others, MORE), more)
-
-    def test_median_waits_for_three_trials_that_are_done(self):
-        others = [made(0, [1]), made(1, [1]), made(2, [1], "PRUNED"),
-                  made(3, [1], "RUNNING")]
-        self.assertFalse(
-            self.hopeless("median", made(4, [9], "RUNNING"), others))
-
-    def test_median_compares_with_the_last_evaluation_before(self):
-        others = [made(i, [1]) for i in range(3)]
-        self.assertTrue(
-            self.hopeless("median", made(4, [0, 9], "RUNNING"), others))
-
-    def test_asha_keeps_a_third_on_each_rung(self):
-        others = [made(i, [i], "PRUNED") for i in range(5)]
-        for value, pruned in ((-1, False), (0.5, False), (1.5, True)):
-            one = made(5, [value], "RUNNING")
-            self.assertIs(self.hopeless("asha", one, others), pruned)
-
-    def test_asha_looks_at_the_last_of_evaluations_1_3_9(self):
-        others = [made(i, [0] * 9) for i in range(3)]
-        for bad in range(9):
-            values = [0] * bad + [1] + [0] * (8 - bad)
-            pruned = [count for count in range(1, 10) if self.hopeless(
-                "asha", made(3, values[:count], "RUNNING"), others)]
-            self.assertEqual(pruned, {0: [1, 2], 2: [3, 4, 5, 6, 7, 8],
-                                      8: [9]}.get(bad, []))
-
-    def test_asha_lets_the_first_go_on_until_others_come(self):
-        one = made(0, [5, 5], "RUNNING")
-        self.assertFalse(self.hopeless("asha", one, []))
-        self.assertTrue(
-            self.hopeless("asha", one, [made(1, [4], "RUNNING")]))
-
-    def test_none_prunes_nothing(self):
-        others = [made(i, [1]) for i in range(9)]
-        self.assertFalse(
-            self.hopeless("none", made(9, [9], "RUNNING"), others))
 
 
 class TrialTest(harness.TestCase):
@@ -247,6 +195,7 @@ class TrialTest(harness.TestCase):
         sweep.on_line(None, one, line % "test_loss")
         self.assertIsNone(sweep.failure)
         self.assertEqual(one.evaluations(), [])
+        self.assertEqual(str(one.reported()), "[nan]")
         sweep.on_line(None, one, line % "test_los")
         self.assertIn("has no 'test_loss'", str(sweep.failure))
 

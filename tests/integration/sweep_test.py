@@ -71,20 +71,41 @@ class SweepTest(harness.TestCase):
 
     def test_a_signal_has_the_trials_save_and_end(self):
         driver = self.start("driver", self.command(
-            "--param=optimizer.sgd.learning_rate=choice:0.3,1e-6,0.1",
-            "--set=evaluation.every_steps=200", "--pruner=asha", "--parallel=2",
-            "--set=input.synthetic_test_examples=50", steps=ENDLESS))
-        # The second one, whichever of the two is faster.
-        driver.wait_for(r"trial \d PRUNED in ")
+            "--param=optimizer.sgd.learning_rate=choice:0.1",
+            "--param=stop.steps=choice:9,%d,%d" % (ENDLESS, ENDLESS + 1),
+            "--parallel=2"))
+        driver.wait_for(r"trial 0 DONE in ")
         driver.send(signal.SIGTERM)
         self.assertEqual(driver.wait(), 128 + signal.SIGTERM)
         states = self.states()
-        self.assertIn("PRUNED", states)
-        self.assertNotIn("FAILED", states)
-        stopped = states.index("INTERRUPTED")
-        saved = os.listdir(self.path("sweep/trial-%04d/run" % stopped))
+        self.assertEqual(states, ["DONE"] + ["INTERRUPTED"] * (len(states) - 1))
+        saved = os.listdir(self.path("sweep/trial-0001/run"))
         self.assertGreaterEqual(
             sum(name.startswith("ckpt-") for name in saved), 1)
+
+    def test_pruned_trials_are_ended_and_kept(self):
+        # By its rate a trial fails after its first evaluation, is NaN
+        # and endless, or comes to its end.
+        self.write_worker(
+            'say() { echo "2026-11-27 08:00:00+00:00 I /job:worker/task:0 '
+            'step=$1 test_accuracy=$2"; }\n'
+            'for flag; do case "$flag" in --train_dir=*) dir=${flag#*=};;\n'
+            '  *learning_rate=*) rate=${flag##*=};; esac; done\n'
+            'case $rate in 0.9) say 10 0.9; exit 1;;\n'
+            '0.1) say 10 0.1; exec sleep inf;;\n'
+            '0.2) say 10 nan; exec sleep inf;; esac\n'
+            'say 10 $rate; mkdir -p "$dir"\n'
+            'echo "{\\"test_accuracy\\": $rate}" > "$dir/result.json"\n')
+        flags = ["--param=optimizer.sgd.learning_rate=choice:"
+                 "0.9,0.2,0.5,0.1,0.6", "--pruner=asha", "--parallel=1",
+                 "--bin_dir=" + self.path("bin")]
+        for trials in ("4", "5"):
+            code, output = self.sweep(*flags, "--trials=" + trials)
+            self.assertEqual(code, 0, output)
+        self.assertEqual(self.states(),
+                         ["FAILED", "PRUNED", "DONE", "PRUNED", "DONE"])
+        self.assertIn("2 done, 2 pruned, 1 failed", output)
+        self.assertIn("best test_accuracy=0.6 (trial 4)", output)
 
     def write_worker(self, text):
         """A shell script in its place."""

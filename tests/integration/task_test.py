@@ -11,7 +11,7 @@ from tests.integration import task_scenarios
 
 sys.path.insert(0, os.path.abspath("scripts"))
 from hosts import run, task  # noqa: E402
-from trainings.failure import Failure  # noqa: E402
+from base.failure import Failure  # noqa: E402
 
 # Blocks of tasks on three nodes whose names are addresses of this machine. With
 # --kill-on-bad-exit a failure ends all processes of the others, once these are

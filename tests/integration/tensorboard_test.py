@@ -12,7 +12,7 @@ import struct
 import subprocess
 
 from tests.integration import harness
-from tests.integration import python_environment
+from scripts.base import python_environment
 
 TRAINING = "worker/model/zoo/softmax_regression.textproto"
 BATCH = 128

@@ -18,7 +18,7 @@ if [ -x "$program" ]; then
 fi
 
 "$root/scripts/install_deps.sh" --peers >&2
-python=$(python3 "$root/tests/integration/python_environment.py" \
+python=$(python3 "$root/scripts/base/python_environment.py" \
   "$peers/ps_lite_requirements.txt")
 mkdir -p "$cache"
 work=$(mktemp -d)

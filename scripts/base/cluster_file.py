@@ -5,7 +5,7 @@ import ipaddress
 import json
 import re
 
-from trainings.failure import Failure, nearest
+from .failure import Failure, nearest
 
 JOBS = ("ps", "chief", "worker", "evaluator")
 # Other names of a job.

@@ -4,7 +4,7 @@
     python = python_environment.interpreter()
     subprocess.run([python, "read_tensorboard.py", logdir])
 
-  python3 tests/integration/python_environment.py [REQUIREMENTS...]
+  python3 scripts/base/python_environment.py [REQUIREMENTS...]
 
 makes it ahead of the tests and prints where it is; other files of requirements
 have other environments. Each is kept in the user's cache folder
@@ -21,8 +21,10 @@ import shutil
 import subprocess
 import sys
 
-REQUIREMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                            "requirements.txt")
+# Those of most tests.
+REQUIREMENTS = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(
+        os.path.abspath(__file__)))), "tests/integration/requirements.txt")
 # A minute on a slow line; a PyPI that does not answer must not hang a test.
 INSTALL_S = 240
 CONNECT_S = 20

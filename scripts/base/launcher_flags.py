@@ -7,7 +7,8 @@ import argparse
 import os
 import re
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
 # A package (package.py) has its programs there, and nothing to build.
 PACKAGED = os.path.join(ROOT, "bin")
 IS_PACKAGE = os.path.isdir(PACKAGED)

@@ -3,9 +3,8 @@
 import os
 import subprocess
 
-from launcher_flags import ROOT
-
-from trainings.failure import Failure
+from .failure import Failure
+from .launcher_flags import ROOT
 
 PROGRAM = os.path.join(ROOT, "scripts", "muster")
 VERSION_S = 30

@@ -67,29 +67,20 @@ def die_with_parent(parent):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Task:
-    """A process and what it printed, as a Supervisor wants it."""
+class Process:
+    """A program in a session of its own, and what it prints, as a TaskLoop
+    wants it. It dies with this program."""
 
-    def __init__(self, job, number, index, command, gpu):
-        self.job = job
-        self.number = number
-        self.index = index
+    def __init__(self, command, environment=None, folder=None):
+        """Raises OSError or SubprocessError."""
         self.command = command
-        # Its CUDA_VISIBLE_DEVICES.
-        self.gpu = gpu
-        self.name = "%s %d" % (job, index)
-        # How often this task was started before.
-        self.restarts = 0
-        # When it is to be started again; None: never, or it runs.
-        self.restart_at = None
         self.tail = collections.deque(maxlen=5)
         self.partial = b""
         parent = os.getpid()
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-            env=dict(os.environ, CUDA_VISIBLE_DEVICES=gpu),
-            preexec_fn=lambda: die_with_parent(parent))
+            stderr=subprocess.STDOUT, start_new_session=True, env=environment,
+            cwd=folder, preexec_fn=lambda: die_with_parent(parent))
         os.set_blocking(self.process.stdout.fileno(), False)
         self.pidfd = os.pidfd_open(self.process.pid)
         # As a shell gives it: 128 + n for signal n. None while it runs.
@@ -111,6 +102,14 @@ class Task:
         self.tail.extend(decoded)
         return decoded
 
+    def rest(self):
+        """The lines that are still in the pipe of one that has ended."""
+        try:
+            while (lines := self.read_lines()) is not None:
+                yield from lines
+        except BlockingIOError:
+            pass
+
     def reap(self):
         code = self.process.wait()
         self.exit_code = code if code >= 0 else 128 - code
@@ -119,27 +118,37 @@ class Task:
         if self.exit_code is None:
             os.killpg(self.process.pid, signum)
 
-    # ---- For the Supervisor.
+    def kill(self):
+        self.send(signal.SIGKILL)
+        self.reap()
 
-    def watch(self, supervisor):
-        supervisor.selector.register(
-            self.process.stdout, selectors.EVENT_READ,
-            (supervisor.on_output, self))
-        supervisor.selector.register(
-            self.pidfd, selectors.EVENT_READ, (supervisor.on_exit, self))
+    def watch(self, loop):
+        loop.selector.register(self.process.stdout, selectors.EVENT_READ,
+                               (loop.on_output, self))
+        loop.selector.register(self.pidfd, selectors.EVENT_READ,
+                               (loop.on_exit, self))
 
-    def unwatch(self, supervisor):
-        if self.process.stdout in supervisor.selector.get_map():
-            supervisor.selector.unregister(self.process.stdout)
+    def unwatch(self, loop):
+        if self.process.stdout in loop.selector.get_map():
+            loop.selector.unregister(self.process.stdout)
         self.process.stdout.close()
 
-    def rest(self):
-        """The lines that are still in the pipe of a task that has ended."""
-        try:
-            while (lines := self.read_lines()) is not None:
-                yield from lines
-        except BlockingIOError:
-            pass
+
+class Task(Process):
+    """A task of a run, as a Supervisor wants it."""
+
+    def __init__(self, job, number, index, command, gpu):
+        """`gpu`: its CUDA_VISIBLE_DEVICES."""
+        super().__init__(command, dict(os.environ, CUDA_VISIBLE_DEVICES=gpu))
+        self.job = job
+        self.number = number
+        self.index = index
+        self.gpu = gpu
+        self.name = "%s %d" % (job, index)
+        # How often this task was started before.
+        self.restarts = 0
+        # When it is to be started again; None: never, or it runs.
+        self.restart_at = None
 
     def startable(self):
         """Whether it can be started again."""
@@ -148,7 +157,3 @@ class Task:
     def again(self):
         """The same task, started once more."""
         return Task(self.job, self.number, self.index, self.command, self.gpu)
-
-    def kill(self):
-        self.send(signal.SIGKILL)
-        self.reap()

@@ -1,16 +1,15 @@
-"""Looks after the tasks of a run: one thread, one `select` loop.
+"""Looks after the tasks of a run: what the end of one means for the others.
 
 Part of launcher.py and of the verb `run`. Python 3 standard library only.
 """
 
 import os
-import selectors
 import signal
 import sys
 import time
 
-import stop_signals
-from local_tasks import AwakeClock
+from . import stop_signals
+from .task_loop import TaskLoop
 
 # After the last worker a ps has 5 s to end by itself.
 PS_END_S = 10.0
@@ -30,28 +29,18 @@ RESTART_PAUSE_S = 0.2
 LONGEST_RESTART_PAUSE_S = 5.0
 
 
-class Supervisor:
-    """One run: waits for output, exits, signals and deadlines in one loop.
-
-    A task is a local_tasks.Task, or has the same methods and fields. What the
-    selector finds ready is told to its `react(what)`, which returns the tasks
-    that have ended, or None.
-    """
+class Supervisor(TaskLoop):
+    """One run. A task is a local_tasks.Task, or has the same methods and
+    fields."""
 
     def __init__(self, printer, max_restarts=0):
+        super().__init__()
         self.printer = printer
         self.max_restarts = max_restarts
         self.tasks = []
-        self.selector = selectors.DefaultSelector()
         self.root_cause = None
-        # SIGINT or SIGTERM, once we were asked to end.
-        self.interrupted = None
-        self.rule = stop_signals.Rule()
-        self.clock = AwakeClock()
-        # When the tasks that still run get `escalation`'s next signal.
-        self.deadline = None
+        # At the deadline the tasks that still run get the next of these.
         self.escalation = []
-        self.signal_pipe = os.pipe()
         # Called at least so often, if not None: (seconds, function).
         self.pulse = None
         self.next_pulse = 0.0
@@ -76,12 +65,7 @@ class Supervisor:
 
     def start(self, tasks):
         """`tasks` starts each as it is asked for the next."""
-        for read_or_write in self.signal_pipe:
-            os.set_blocking(read_or_write, False)
-        signal.set_wakeup_fd(self.signal_pipe[1])
-        stop_signals.watch(lambda *_: None)
-        self.selector.register(self.signal_pipe[0], selectors.EVENT_READ,
-                               (self.on_signals, self.signal_pipe[0]))
+        self.take_signals()
         for task in tasks:
             self.tasks.append(task)
             task.watch(self)
@@ -90,16 +74,10 @@ class Supervisor:
         """Returns when every task has ended."""
         while self.running() or self.waiting():
             self.restart_due()
-            ended = []
-            for key, _ in self.selector.select(self.patience()):
-                react, what = key.data
-                ended += react(what) or []
+            ended = self.round()
             self.beat()
             self.judge([task for task in ended if not self.try_again(task)])
-            if self.deadline is not None and self.clock.now() >= self.deadline:
-                self.escalate()
-        for task in self.tasks:
-            self.drain(task)
+            self.look_at_deadline()
 
     def beat(self):
         now = time.monotonic()
@@ -108,7 +86,6 @@ class Supervisor:
             self.pulse[1]()
 
     def patience(self):
-        """Seconds until something is due, or None."""
         times = [task.restart_at for task in self.waiting()]
         if self.pulse is not None:
             times.append(self.next_pulse)
@@ -124,27 +101,8 @@ class Supervisor:
         return [task for task in self.tasks
                 if task.exit_code is None and job in (None, task.job)]
 
-    def on_output(self, task):
-        lines = task.read_lines()
-        if lines is None:
-            self.selector.unregister(task.process.stdout)
-            return
-        for line in lines:
-            self.print_line(task, line)
-
-    def print_line(self, task, line):
+    def take_line(self, task, line):
         self.printer.line(task.name, task.number, line)
-
-    def drain(self, task):
-        """Prints what a dead task left in its pipe."""
-        for line in task.rest():
-            self.print_line(task, line)
-
-    def on_exit(self, task):
-        self.selector.unregister(task.pidfd)
-        os.close(task.pidfd)
-        task.reap()
-        return [task]
 
     def try_again(self, task):
         """Whether a task that has ended is started again, after a pause."""
@@ -182,8 +140,6 @@ class Supervisor:
         for number, old in enumerate(self.tasks):
             if old.restart_at is None or old.restart_at > now:
                 continue
-            self.drain(old)
-            old.unwatch(self)
             task = old.again()
             task.restarts = old.restarts + 1
             self.tasks[number] = task
@@ -226,21 +182,17 @@ class Supervisor:
         self.deadline = self.clock.now() + (
             DRAIN_S if self.running("evaluator") else PS_END_S)
 
-    def on_signals(self, pipe):
-        for signum in os.read(pipe, 64):
-            answer = self.rule.on_signal(signum)
-            if answer == self.rule.KILL:
-                self.printer.say("second signal: killing every task")
-                self.stop(signal.SIGKILL, KILL_S, self.tasks)
-            elif answer == self.rule.STOP:
-                self.interrupted = stop_signals.meaning(signum)
-                self.printer.say(
-                    "%s: the workers finish their step and the chief saves%s" %
-                    (signal.Signals(signum).name, "; once more to kill"
-                     if signum == self.interrupted else ""))
-                self.stop(signum if signum == signal.SIGINT
-                          else stop_signals.ask(),
-                          DRAIN_S, self.running("worker"))
+    def on_second_signal(self):
+        self.printer.say("second signal: killing every task")
+        self.stop(signal.SIGKILL, KILL_S, self.tasks)
+
+    def on_first_signal(self, signum):
+        self.printer.say(
+            "%s: the workers finish their step and the chief saves%s" %
+            (signal.Signals(signum).name, "; once more to kill"
+             if signum == self.interrupted else ""))
+        self.stop(signum if signum == signal.SIGINT else stop_signals.ask(),
+                  DRAIN_S, self.running("worker"))
 
     def stop(self, signum, patience, tasks):
         self.cancel_restarts()
@@ -251,7 +203,7 @@ class Supervisor:
             self.escalation = [signal.SIGKILL]
         self.deadline = self.clock.now() + patience
 
-    def escalate(self):
+    def on_deadline(self):
         signum = self.escalation.pop(0) if self.escalation else signal.SIGKILL
         for task in self.running():
             self.printer.say("[%s] has not ended; sending %s" % (

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Compares sync replication with one process that has the whole batch.
+"""Compares sync replication with one process that has the whole batch: the
+program of scripts/verify_sync.sh, and of verify_sync_test.
 
-Called by verify_sync.sh. Python 3 standard library only.
+Python 3 standard library only.
 """
-
-import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import array
@@ -17,10 +16,13 @@ import subprocess
 import sys
 import tempfile
 
-from launcher_flags import (add_binary_flags, local_path, not_negative,
-                            positive)
-
-SCRIPTS = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(FOLDER)), "scripts")
+sys.path.insert(0, SCRIPTS)
+# pylint: disable=wrong-import-position
+from base import quiet_interrupt  # pylint: disable=unused-import
+from base.launcher_flags import (add_binary_flags, local_path, not_negative,
+                                 positive)
 
 # Rule -> (learning rate, tolerance). The tolerance is a part of the longest way
 # that a parameter has gone. The two ways add the same numbers in another order,
@@ -73,9 +75,9 @@ def parse_arguments(argv):
                         help="update rules (default: all)")
     parser.add_argument(
         "--training", metavar="FILE",
-        default=os.path.join(SCRIPTS, "verify_sync.textproto"),
-        help="TrainingSpec (default scripts/verify_sync.textproto); its "
-        "optimizer, replication, batch size and end are replaced")
+        default=os.path.join(FOLDER, "verify_sync.textproto"),
+        help="TrainingSpec (default tests/integration/verify_sync.textproto); "
+        "its optimizer, replication, batch size and end are replaced")
     parser.add_argument("--set", action="append", default=[],
                         metavar="FIELD=VALUE",
                         help="override a field of the TrainingSpec for both; "
