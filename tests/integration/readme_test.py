@@ -111,9 +111,6 @@ class ReadmeTest(harness.TestCase):
                 for name in ("--set=input.dir=", "--output="):
                     if argument.startswith(name):
                         argument = name + self.path(argument[len(name):])
-                if argument.startswith("--ensemble="):
-                    argument = "--ensemble=" + ",".join(map(
-                        self.path, argument[len("--ensemble="):].split(",")))
                 if argument not in SHORT:
                     arguments.append(argument)
             arguments += ["--set=stop.steps=3", "--set=input.batch_size=4"]
@@ -127,8 +124,6 @@ class ReadmeTest(harness.TestCase):
         self.assertTrue(lines[0].startswith("file,class,"), lines[0])
         with open(self.path("prices.csv"), encoding="utf-8") as file:
             self.assertEqual(file.readline(), "output_0\n")
-        with open(self.path("mean.csv"), encoding="utf-8") as file:
-            self.assertTrue(file.readline().startswith("class,probability_0,"))
 
     def run_launcher(self, command, train_dir):
         code, output = self.run_to_end("train_local.sh", [
@@ -206,7 +201,7 @@ class ReadmeTest(harness.TestCase):
             tasks = [command for command in block if is_task(command)]
             if tasks:
                 with self.subTest(commands=tasks):
-                    if any("--predict" in command for command in tasks):
+                    if any("predict" in command for command in tasks):
                         self.run_own_data(tasks)
                     elif any("--keep_serving" in task for task in tasks):
                         self.run_keep_serving(tasks)

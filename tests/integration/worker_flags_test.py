@@ -111,6 +111,29 @@ class WorkerFlagsTest(harness.TestCase):
         self.assert_refused(self.run_worker("evalute"), "no verb 'evalute'",
                             "did you mean evaluate?")
 
+    def test_a_trained_model_is_used_by_its_folder_alone(self):
+        code, output = self.standalone()
+        self.assertEqual(code, 0, output)
+        run = "--train_dir=" + self.path("train")
+        figures = self.path("figures.json")
+        code, output = self.run_worker("evaluate", run, "--output=" + figures)
+        self.assertEqual(code, 0, output)
+        with open(figures, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["test_accuracy"],
+                             self.result("train")["test_accuracy"])
+        self.assert_refused(self.run_worker("evaluate"), "--train_dir=DIR")
+        self.assert_refused(
+            self.run_worker("predict", "--train_dir=" + self.path("nowhere")),
+            "nowhere/kept_training.textproto", "nor --training=FILE")
+        self.assert_refused(self.run_worker("predict", run), "--output=FILE")
+        for output in (self.dir, self.path("none/figures.json")):
+            self.assert_refused(
+                self.run_worker("evaluate", run, "--output=" + output),
+                "--output: ", output)
+        self.assert_refused(
+            self.run_worker("evaluate", run, "--init_from_partial"),
+            "--init_from_partial")
+
     def test_profiled_steps_are_a_count_or_a_range(self):
         for text in ("0", "9-3", "0-3", "a", "3-", "1-2-3"):
             self.assert_refused(self.standalone("--profile_steps=" + text),

@@ -550,8 +550,7 @@ std::string WorkerTask::TrainingText() const {
   std::string text = SemanticText(options_.training);
   if (options_.cluster.is_all_reduce()) text += "replication: all_reduce\n";
   if (shape_.towers > 1) {
-    absl::StrAppend(&text, "towers: ", shape_.towers,
-                    " (--devices)");
+    absl::StrAppend(&text, "towers: ", shape_.towers, " (--devices)");
   }
   return text;
 }

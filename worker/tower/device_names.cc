@@ -143,8 +143,8 @@ absl::StatusOr<std::string> BestBackend(const GpuOptions& gpu) {
 absl::Status CheckChoice(const DeviceChoice& choice) {
   const int count = static_cast<int>(choice.devices.size());
   if (choice.num_devices < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--devices=", choice.num_devices, ": wanted 1 or more"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices=", choice.num_devices, ": wanted 1 or more"));
   }
   if (count == 0) {
     if (choice.num_devices <= 1 || !absl::StrContains(choice.device, ':')) {

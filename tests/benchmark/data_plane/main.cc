@@ -274,13 +274,12 @@ int Main(int argc, char** argv) {
   options.program = "data_plane";
   options.summary = "Measures one figure of the data plane.";
   options.version = absl::StrCat("muster ", kMusterVersion);
-  options.groups = {
-      {"Figure", {"figure", "time", "min_steps", "serve"}},
-      {"Work",
-       {"bytes", "tensors", "workers", "shards", "part_bytes", "window_parts",
-        "link", "codec", "optimizer", "tls", "tls_folder",
-        "keep_freed_memory"}},
-      {"Lists", {"list_optimizers", "list_codecs"}}};
+  options.groups = {{"Figure", {"figure", "time", "min_steps", "serve"}},
+                    {"Work",
+                     {"bytes", "tensors", "workers", "shards", "part_bytes",
+                      "window_parts", "link", "codec", "optimizer", "tls",
+                      "tls_folder", "keep_freed_memory"}},
+                    {"Lists", {"list_optimizers", "list_codecs"}}};
   const CommandLine line = ParseCommandLine(
       std::vector<std::string>(argv + 1, argv + argc), options);
   std::fputs(line.out.c_str(), stdout);

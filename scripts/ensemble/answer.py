@@ -1,0 +1,97 @@
+"""What an ensemble's members say of the test half, and their mean."""
+
+import json
+import os
+import subprocess
+
+from base import places
+from base.failure import Failure
+from base.local_tasks import die_with_parent
+from trainings.driver import last_error
+from trainings.record import write_whole
+
+from . import predictions
+
+# Of probabilities, each by itself.
+SIGMOID_LOSS = 'type: "sigmoid_cross_entropy"'
+# Counts, which have no mean.
+COUNTS = ("test_examples", "test_non_finite_rows")
+
+
+class Answers:
+    """Runs the members' models one after the other. `flags`: those of each
+    worker. `seed`: of the rows, if they are made of it; None: each member's."""
+
+    def __init__(self, bin_dir, folder, flags, seed):
+        self._worker = places.binary("worker", bin_dir)
+        self._folder = folder
+        self._flags = [*flags, *([] if seed is None else ["--set=seed=" + seed])]
+
+    def evaluate(self, member):
+        """{name: number} of its test half. Raises Failure."""
+        path = os.path.join(member.folder, "figures.json")
+        self._run("evaluate", member, "--output=" + path)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def predict(self, member, labels):
+        """The path of its predictions; writes the labels to `labels`."""
+        path = os.path.join(member.folder, "predictions.npy")
+        self._run("predict", member, "--output=" + path, "--labels=" + labels)
+        return path
+
+    def mean(self, members):
+        """Writes predictions.npy and labels.npy; returns the mean's figures."""
+        labels = os.path.join(self._folder, "labels.npy")
+        rows = predictions.mean(
+            [self.predict(member, labels) for member in members])
+        predictions.write(os.path.join(self._folder, "predictions.npy"), rows)
+        return predictions.figures(rows, predictions.read(labels),
+                                   _has_sigmoid(members[0]))
+
+    def _run(self, verb, member, *flags):
+        parent = os.getpid()
+        ended = subprocess.run(
+            [self._worker, verb, "--train_dir=" + member.train_dir,
+             *self._flags, *flags],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False, preexec_fn=lambda: die_with_parent(parent))
+        if ended.returncode != 0:
+            raise Failure("%s of %s: %s" % (verb, member.folder, last_error(
+                ended.stderr.splitlines())), exit_code=ended.returncode)
+
+
+def _has_sigmoid(member):
+    path = os.path.join(member.train_dir, "kept_training.textproto")
+    with open(path, encoding="utf-8") as file:
+        return SIGMOID_LOSS in file.read()
+
+
+def summary(members, figures, of_mean):
+    """What result.json has: the members' figures, their mean, the ensemble's.
+    A figure that one member lacks has no mean."""
+    named = [name for name in figures[0] if name not in COUNTS]
+    means = {name: sum(one[name] for one in figures) / len(figures)
+             for name in named
+             if all(isinstance(one.get(name), (int, float)) for one in figures)}
+    return {"members": [{"name": member.train_dir, **one}
+                        for member, one in zip(members, figures)],
+            "mean": means, "ensemble": of_mean}
+
+
+def table(result):
+    """The same in Markdown, a line each."""
+    rows = [(one["name"], one) for one in result["members"]]
+    rows += [("mean", result["mean"]), ("ensemble", result["ensemble"])]
+    names = [name for name in result["mean"] if name.startswith("test_")]
+    lines = ["| member | %s |" % " | ".join(names),
+             "| --- |" + " --- |" * len(names)]
+    for title, one in rows:
+        lines.append("| %s | %s |" % (title, " | ".join(
+            "%.4f" % one[name] if one.get(name) is not None else ""
+            for name in names)))
+    return "\n".join(lines)
+
+
+def write_result(path, result):
+    write_whole(path, json.dumps(result, indent=1) + "\n")
