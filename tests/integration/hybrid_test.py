@@ -42,7 +42,7 @@ class HybridTest(harness.TestCase):
         """Trains to the end on two workers; returns result.json."""
         cluster = self.write_cluster(ps=ps, workers=WORKERS,
                                      name=name + ".json")
-        flags = self.training_flags(TRAINING, name, "--device=ref", *flags)
+        flags = self.training_flags(TRAINING, name, "--device=cpu", *flags)
         # The chief last: nothing begins without it, and a worker that starts
         # later may find all steps taken.
         tasks = [self.start_worker(cluster, i, *flags)
@@ -61,7 +61,7 @@ class HybridTest(harness.TestCase):
         self.assertEqual(result["global_step"], STEPS)
         self.assertEqual(result["cluster"], {"ps": ps, "worker": WORKERS})
         self.assertEqual(result["devices"],
-                         ["ref:%d" % tower for tower in range(towers)])
+                         ["cpu:%d" % tower for tower in range(towers)])
         rows = GLOBAL_BATCH // WORKERS
         self.assertEqual(result["rows_per_push"], rows)
         self.assertEqual(result["batch_size"], rows // towers)

@@ -147,7 +147,7 @@ struct BackendFactory {
 struct BackendTag {
   static constexpr char kKind[] = "backend";
 };
-// Names: ref, ref_float64, cpu, and cuda in builds with --config=cuda. Link
+// Names: cpu, and cuda in builds with --config=cuda; in tests also ref. Link
 // //worker/backend:backends for all.
 using BackendRegistry = Registry<BackendTag, BackendFactory>;
 

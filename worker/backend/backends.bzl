@@ -2,7 +2,6 @@
 # library of that name; :backends links them all.
 BACKENDS = [
     "cpu",
-    "ref",
 ]
 
 # Those of --config=cuda alone.
