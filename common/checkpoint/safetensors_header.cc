@@ -9,16 +9,20 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/json_cursor.h"
+#include "common/base/utf8.h"
+#include "common/config/json.h"
 #include "common/tensor/dtype.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::string_view kMetadataKey = "__metadata__";
+// Those of a tensor.
+constexpr absl::string_view kFields[] = {"dtype", "shape", "data_offsets"};
 constexpr size_t kHeaderAlignment = 8;
 
 struct FormatDtype {
@@ -76,98 +80,88 @@ absl::Status CheckName(absl::string_view name) {
       "'", absl::CHexEscape(name), "' is no name for a tensor in a file"));
 }
 
-// The fields of one tensor, as they come.
-struct RawEntry {
-  std::optional<std::string> dtype;
-  std::optional<std::vector<int64_t>> shape;
-  std::optional<std::vector<int64_t>> offsets;
-};
-
-absl::Status ParseField(JsonCursor* cursor, RawEntry* raw) {
-  ASSIGN_OR_RETURN(const std::string key, cursor->String());
-  RETURN_IF_ERROR(cursor->Expect(':'));
-  if (key == "dtype" && !raw->dtype.has_value()) {
-    ASSIGN_OR_RETURN(raw->dtype, cursor->String());
-    return absl::OkStatus();
+// [1, 2, 3], of numbers that are not negative.
+absl::StatusOr<std::vector<int64_t>> Integers(const JsonValue* list) {
+  std::vector<int64_t> values;
+  if (list == nullptr || list->kind != JsonValue::Kind::kArray) {
+    return absl::DataLossError("expected a list of integers");
   }
-  if (key == "shape" && !raw->shape.has_value()) {
-    ASSIGN_OR_RETURN(raw->shape, cursor->Integers());
-    return absl::OkStatus();
+  for (const JsonValue& item : list->items) {
+    int64_t value = 0;
+    if (item.kind != JsonValue::Kind::kNumber ||
+        !absl::c_all_of(item.text, &absl::ascii_isdigit) ||
+        !absl::SimpleAtoi(item.text, &value)) {
+      return absl::DataLossError(
+          "expected a non-negative integer of 63 bits in a list");
+    }
+    values.push_back(value);
   }
-  if (key == "data_offsets" && !raw->offsets.has_value()) {
-    ASSIGN_OR_RETURN(raw->offsets, cursor->Integers());
-    return absl::OkStatus();
-  }
-  return cursor->Error(
-      absl::StrCat("unknown or repeated field '", absl::CHexEscape(key), "'"));
+  return values;
 }
 
-absl::StatusOr<SafetensorsEntry> CheckedEntry(std::string name,
-                                              const RawEntry& raw) {
-  if (!raw.dtype.has_value() || !raw.shape.has_value() ||
-      !raw.offsets.has_value() || raw.offsets->size() != 2) {
+// The tensor that the member `name` of a header describes.
+absl::StatusOr<SafetensorsEntry> ParseEntry(const std::string& name,
+                                            const JsonValue& fields) {
+  for (const auto& [field, value] : fields.members) {
+    if (absl::c_linear_search(kFields, field)) continue;
+    return absl::DataLossError(
+        absl::StrCat("unknown field '", absl::CHexEscape(field), "'"));
+  }
+  const JsonValue* const type = fields.Find("dtype");
+  if (fields.members.size() != 3 || type == nullptr ||
+      type->kind != JsonValue::Kind::kString) {
+    return absl::DataLossError(
+        "expected exactly dtype, shape and two data_offsets");
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
+                   Integers(fields.Find("shape")));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
+                   Integers(fields.Find("data_offsets")));
+  if (offsets.size() != 2) {
     return absl::DataLossError(
         "expected exactly dtype, shape and two data_offsets");
   }
   SafetensorsEntry entry;
-  entry.name = std::move(name);
-  ASSIGN_OR_RETURN(const FormatDtype dtype, ParseDtype(*raw.dtype));
+  entry.name = name;
+  ASSIGN_OR_RETURN(const FormatDtype dtype, ParseDtype(type->text));
   entry.dtype = dtype.dtype;
-  entry.format_dtype = *raw.dtype;
-  const absl::StatusOr<Shape> shape = Shape::Create(*raw.shape);
+  entry.format_dtype = type->text;
+  const absl::StatusOr<Shape> shape = Shape::Create(dims);
   if (!shape.ok()) return absl::DataLossError(shape.status().message());
   entry.shape = *shape;
-  entry.begin = (*raw.offsets)[0];
-  entry.end = (*raw.offsets)[1];
+  entry.begin = offsets[0];
+  entry.end = offsets[1];
   // A Shape times 8 bytes does not overflow.
   const int64_t size_bytes = entry.shape.num_elements() * dtype.bytes;
   if (entry.end < entry.begin || entry.end - entry.begin != size_bytes) {
     return absl::DataLossError(
         absl::StrCat("data_offsets [", entry.begin, ", ", entry.end,
                      "], but shape ", entry.shape.ToString(), " of ",
-                     *raw.dtype, " has ", size_bytes, " bytes"));
+                     type->text, " has ", size_bytes, " bytes"));
   }
   return entry;
 }
 
-absl::StatusOr<SafetensorsEntry> ParseEntry(std::string name,
-                                            JsonCursor* cursor) {
-  RETURN_IF_ERROR(cursor->Expect('{'));
-  RawEntry raw;
-  if (!cursor->Consume('}')) {
-    do {
-      RETURN_IF_ERROR(ParseField(cursor, &raw));
-    } while (cursor->Consume(','));
-    RETURN_IF_ERROR(cursor->Expect('}'));
-  }
-  return CheckedEntry(std::move(name), raw);
-}
-
-absl::Status ParseMetadata(JsonCursor* cursor,
+absl::Status ParseMetadata(const JsonValue& fields,
                            std::map<std::string, std::string>* metadata) {
-  RETURN_IF_ERROR(cursor->Expect('{'));
-  if (cursor->Consume('}')) return absl::OkStatus();
-  do {
-    ASSIGN_OR_RETURN(std::string key, cursor->String());
-    RETURN_IF_ERROR(cursor->Expect(':'));
-    ASSIGN_OR_RETURN(std::string value, cursor->String());
-    if (!metadata->emplace(std::move(key), std::move(value)).second) {
-      return cursor->Error("a key of __metadata__ is given twice");
+  for (const auto& [key, value] : fields.members) {
+    if (value.kind != JsonValue::Kind::kString) {
+      return absl::DataLossError("__metadata__: expected texts");
     }
-  } while (cursor->Consume(','));
-  return cursor->Expect('}');
+    metadata->emplace(key, value.text);
+  }
+  return absl::OkStatus();
 }
 
-absl::Status ParseMember(JsonCursor* cursor, std::set<std::string>* names,
+absl::Status ParseMember(const std::string& name, const JsonValue& value,
                          SafetensorsHeader* header) {
-  ASSIGN_OR_RETURN(const std::string name, cursor->String());
   const std::string printable = absl::CHexEscape(name);
-  RETURN_IF_ERROR(cursor->Expect(':'));
-  if (!names->insert(name).second) {
-    return cursor->Error(absl::StrCat("'", printable, "' is there twice"));
+  if (value.kind != JsonValue::Kind::kObject) {
+    return absl::DataLossError(
+        absl::StrCat("'", printable, "': expected an object"));
   }
-  if (name == kMetadataKey) return ParseMetadata(cursor, &header->metadata);
-  absl::StatusOr<SafetensorsEntry> entry = ParseEntry(name, cursor);
+  if (name == kMetadataKey) return ParseMetadata(value, &header->metadata);
+  absl::StatusOr<SafetensorsEntry> entry = ParseEntry(name, value);
   if (!entry.ok()) {
     return Annotate(entry.status(), absl::StrCat("tensor '", printable, "'"));
   }
@@ -258,17 +252,15 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
   if (json.empty() || json[0] != '{') {
     return absl::DataLossError("the header does not start with '{'");
   }
-  JsonCursor cursor(json);
-  RETURN_IF_ERROR(cursor.Expect('{'));
-  SafetensorsHeader header;
-  std::set<std::string> names;
-  if (!cursor.Consume('}')) {
-    do {
-      RETURN_IF_ERROR(ParseMember(&cursor, &names, &header));
-    } while (cursor.Consume(','));
-    RETURN_IF_ERROR(cursor.Expect('}'));
+  const absl::StatusOr<JsonValue> parsed = ParseJson(json, json.size());
+  if (!parsed.ok()) {
+    return absl::DataLossError(
+        absl::StrCat("header ", parsed.status().message()));
   }
-  RETURN_IF_ERROR(cursor.End());
+  SafetensorsHeader header;
+  for (const auto& [name, value] : parsed->members) {
+    RETURN_IF_ERROR(ParseMember(name, value, &header));
+  }
   absl::c_sort(header.entries, [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });

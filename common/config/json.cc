@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -16,7 +17,6 @@ namespace {
 
 // Enough for any configuration, little for the stack.
 constexpr int kMaxDepth = 32;
-constexpr size_t kMaxBytes = 1 << 20;
 
 void AppendUtf8(uint32_t code, std::string* out) {
   const auto tail = [code](int shift) {
@@ -111,19 +111,21 @@ class JsonParser {
     value->kind = JsonValue::Kind::kObject;
     Next();
     if (Consume('}')) return absl::OkStatus();
+    absl::flat_hash_set<std::string> keys;
     do {
-      RETURN_IF_ERROR(ParseMember(depth, value));
+      RETURN_IF_ERROR(ParseMember(depth, &keys, value));
     } while (Consume(','));
     return Consume('}') ? absl::OkStatus() : Error("',' or '}'");
   }
 
-  absl::Status ParseMember(int depth, JsonValue* object) {
+  absl::Status ParseMember(int depth, absl::flat_hash_set<std::string>* keys,
+                           JsonValue* object) {
     SkipSpace();
     if (Peek() != '"') return Error("a key in double quotes");
     const JsonParser before = *this;
     std::string key;
     RETURN_IF_ERROR(ParseString(&key));
-    if (object->Find(key) != nullptr) {
+    if (!keys->insert(key).second) {
       return before.ErrorText(
           absl::StrCat("the key '", EscapeForLog(key), "' is given twice"));
     }
@@ -177,7 +179,8 @@ class JsonParser {
     RETURN_IF_ERROR(ParseUnicode(&code));
     if (code >= 0xd800 && code < 0xdc00) {
       uint32_t low = 0;
-      if (Peek() == '\\') Next();
+      if (Peek() != '\\') return ErrorText("half a surrogate");
+      Next();
       RETURN_IF_ERROR(ParseUnicode(&low));
       if (low < 0xdc00 || low > 0xdfff) return ErrorText("half a surrogate");
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
@@ -211,6 +214,10 @@ class JsonParser {
       ++end;
     }
     const absl::string_view word = text_.substr(position_, end - position_);
+    const absl::string_view digits = absl::StripPrefix(word, "-");
+    const bool has_leading_zero =
+        digits.size() > 1 && digits[0] == '0' &&
+        absl::ascii_isdigit(static_cast<unsigned char>(digits[1]));
     double number = 0;
     if (word == "null") {
       value->kind = JsonValue::Kind::kNull;
@@ -221,7 +228,7 @@ class JsonParser {
                (absl::ascii_isdigit(static_cast<unsigned char>(word[0])) ||
                 word[0] == '-') &&
                absl::ascii_isdigit(static_cast<unsigned char>(word.back())) &&
-               !absl::StrContains(word, 'x') &&
+               !absl::StrContains(word, 'x') && !has_leading_zero &&
                absl::SimpleAtod(word, &number)) {
       value->kind = JsonValue::Kind::kNumber;
       value->text = std::string(word);
@@ -265,11 +272,11 @@ absl::string_view JsonKindName(JsonValue::Kind kind) {
   return "unknown";
 }
 
-absl::StatusOr<JsonValue> ParseJson(absl::string_view text) {
-  if (text.size() > kMaxBytes) {
+absl::StatusOr<JsonValue> ParseJson(absl::string_view text, size_t max_bytes) {
+  if (text.size() > max_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the JSON text has ", text.size(), " bytes, at most ",
-                     kMaxBytes, " are read"));
+                     max_bytes, " are read"));
   }
   return JsonParser(text).ParseDocument();
 }

@@ -1,6 +1,7 @@
 #ifndef COMMON_CONFIG_JSON_H_
 #define COMMON_CONFIG_JSON_H_
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,8 +37,9 @@ absl::string_view JsonKindName(JsonValue::Kind kind);
 // a comment or a trailing comma is an error. protobuf's own JSON parser keeps
 // neither repeated keys nor lines, hence this one.
 // Errors: InvalidArgument, "line:column: ..."; also for values nested more than
-// 32 deep and texts of more than 1 MiB.
-absl::StatusOr<JsonValue> ParseJson(absl::string_view text);
+// 32 deep and texts of more than `max_bytes`.
+absl::StatusOr<JsonValue> ParseJson(absl::string_view text,
+                                    size_t max_bytes = 1 << 20);
 
 }  // namespace muster
 

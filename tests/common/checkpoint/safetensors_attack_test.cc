@@ -100,7 +100,7 @@ TEST_F(SafetensorsAttackTest, NonUtf8) {
 }
 
 TEST_F(SafetensorsAttackTest, NotJson) {
-  ExpectRefused(Prefix(1) + "{", "header byte 1");
+  ExpectRefused(Prefix(1) + "{", "header 1:2");
   ExpectRefused(Prefix(4) + "null", "does not start with '{'");
 }
 
@@ -116,7 +116,7 @@ TEST_F(SafetensorsAttackTest, InvalidInfo) {
 TEST_F(SafetensorsAttackTest, ValidationOverflow) {
   // In the number of elements, and in the number of bytes.
   ExpectRefused(File(Tensor("I32", "[2,18446744073709551614]", "[0,16]"), 16),
-                "above 2^63");
+                "63 bits");
   ExpectRefused(File(Tensor("I32", "[2,9223372036854775807]", "[0,16]"), 16),
                 "elements");
   ExpectRefused(File(Tensor("F64", "[1152921504606846976]", "[0,16]"), 16),
@@ -143,10 +143,8 @@ TEST_F(SafetensorsAttackTest, AbuseAttempt2HolesBetweenTensors) {
 
 TEST_F(SafetensorsAttackTest, AbuseAttempt3AHugeHeaderOfBrackets) {
   // Depth must not be recursion: the header would end the process.
-  ExpectRefused(File("{\"a\":" + std::string(1'000'000, '['), 0),
-                "header byte");
-  ExpectRefused(File("{\"a\":" + std::string(1'000'000, '{'), 0),
-                "header byte");
+  ExpectRefused(File("{\"a\":" + std::string(1'000'000, '['), 0), "header 1:");
+  ExpectRefused(File("{\"a\":" + std::string(1'000'000, '{'), 0), "header 1:");
 }
 
 TEST_F(SafetensorsAttackTest, OffsetsOutsideOfTheFile) {
@@ -161,7 +159,7 @@ TEST_F(SafetensorsAttackTest, OffsetsOutsideOfTheFile) {
 TEST_F(SafetensorsAttackTest, DuplicateKeys) {
   const std::string a =
       R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
-  ExpectRefused(File("{" + a + "," + a + "}", 8), "'a' is there twice");
+  ExpectRefused(File("{" + a + "," + a + "}", 8), "'a' is given twice");
 }
 
 TEST_F(SafetensorsAttackTest, ControlCharactersOfANameAreNotPrinted) {

@@ -114,5 +114,26 @@ TEST(JsonTest, EveryPrefixOfADocumentEndsInAStatus) {
   EXPECT_THAT(ParseJson(document), IsOk());
 }
 
+TEST(JsonTest, ANumberWithALeadingZeroAndHalfASurrogate_AreNoJson) {
+  for (const char* text : {"01", "-01", "[00]", "[01.5]"}) {
+    EXPECT_FALSE(ParseJson(text).ok()) << text;
+  }
+  for (const char* text : {"0", "-0", "0.5", "10", "0e1"}) {
+    EXPECT_TRUE(ParseJson(text).ok()) << text;
+  }
+  EXPECT_FALSE(ParseJson("\"\\ud83du00e9\"").ok());
+  EXPECT_FALSE(ParseJson("\"\\ud83dude00\"").ok());
+}
+
+TEST(JsonTest, AnObjectOfManyMembers_IsReadInLinearTime) {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ",", "\"", i, "\":1");
+  }
+  const auto value = ParseJson(text + "}", 10'000'000);
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(value->members.size(), 100'000);
+}
+
 }  // namespace
 }  // namespace muster
