@@ -1,6 +1,5 @@
 #include "common/checkpoint/safetensors_header.h"
 
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
