@@ -169,9 +169,11 @@ absl::StatusOr<std::unique_ptr<DataSet>> CsvDataSet::Create(
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
-    "csv", {"rows of train*.csv and test*.csv (or .tsv): numbers, and a label",
-            &CsvDataSet::Create, /*has_label_column=*/true,
-            /*has_feature_column=*/false, /*has_targets=*/true});
+    "csv",
+    WholeType(
+        "rows of train*.csv and test*.csv (or .tsv): numbers, and a label",
+        &CsvDataSet::Create, /*has_label_column=*/true,
+        /*has_feature_column=*/false, /*has_targets=*/true));
 
 }  // namespace
 }  // namespace muster

@@ -6,8 +6,11 @@ same list.
 
 _FILES = [":example_layout", ":file_data_set", ":find_part"]
 
+PARTS = {
+    "cifar": ["//worker/input/file:file_bytes"],
+}
+
 DATA_SETS = {
-    "cifar": _FILES + ["//worker/input/file:cifar_file"],
     "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
     "idx": [":example_layout", ":idx_file"],
     "image_folder": [

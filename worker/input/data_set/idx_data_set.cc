@@ -123,13 +123,13 @@ absl::Status IdxDataSet::Read(int64_t index, const ExampleMemory& into) const {
 namespace {
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
-    "idx", {"the four MNIST files in input.dir, plain or .gz",
-            [](const DataSetRequest& request) {
-              return IdxDataSet::Create(
-                  request.spec.dir(), request.example_shape,
-                  request.split == Split::kTrain ? "train" : "t10k",
-                  request.labels.kind);
-            }});
+    "idx", WholeType("the four MNIST files in input.dir, plain or .gz",
+                     [](const DataSetRequest& request) {
+                       return IdxDataSet::Create(
+                           request.spec.dir(), request.example_shape,
+                           request.split == Split::kTrain ? "train" : "t10k",
+                           request.labels.kind);
+                     }));
 
 }  // namespace
 }  // namespace muster

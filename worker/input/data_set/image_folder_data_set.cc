@@ -159,10 +159,11 @@ absl::StatusOr<std::unique_ptr<DataSet>> ImageFolderDataSet::Create(
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
-    "image_folder", {"JPEG and PNG files in train/CLASS and test/CLASS",
-                     &ImageFolderDataSet::Create, /*has_label_column=*/false,
-                     /*has_feature_column=*/false, /*has_targets=*/false,
-                     /*decodes=*/true});
+    "image_folder",
+    WholeType("JPEG and PNG files in train/CLASS and test/CLASS",
+              &ImageFolderDataSet::Create, /*has_label_column=*/false,
+              /*has_feature_column=*/false, /*has_targets=*/false,
+              /*decodes=*/true));
 
 }  // namespace
 }  // namespace muster

@@ -253,9 +253,10 @@ absl::StatusOr<std::unique_ptr<DataSet>> NpyDataSet::Create(
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
-    "npy", {"NumPy's arrays: train*.npz, or train*.npy in pairs with labels",
-            &NpyDataSet::Create, /*has_label_column=*/false,
-            /*has_feature_column=*/false, /*has_targets=*/true});
+    "npy",
+    WholeType("NumPy's arrays: train*.npz, or train*.npy in pairs with labels",
+              &NpyDataSet::Create, /*has_label_column=*/false,
+              /*has_feature_column=*/false, /*has_targets=*/true));
 
 }  // namespace
 }  // namespace muster

@@ -96,8 +96,8 @@ absl::Status SyntheticDataSet::Read(int64_t index,
 namespace {
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
-    "synthetic",
-    {"examples made by a formula, of any shape", &SyntheticDataSet::Create});
+    "synthetic", WholeType("examples made by a formula, of any shape",
+                           &SyntheticDataSet::Create));
 
 }  // namespace
 }  // namespace muster

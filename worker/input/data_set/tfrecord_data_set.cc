@@ -134,10 +134,10 @@ absl::StatusOr<std::unique_ptr<DataSet>> TfRecordDataSet::Create(
 }
 
 [[maybe_unused]] const bool kRegistered = DataSetRegistry::Register(
-    "tfrecord", {"tf.Examples of train*.tfrecord and test*.tfrecord",
-                 &TfRecordDataSet::Create, /*has_label_column=*/true,
-                 /*has_feature_column=*/true, /*has_targets=*/true,
-                 /*decodes=*/true});
+    "tfrecord", WholeType("tf.Examples of train*.tfrecord and test*.tfrecord",
+                          &TfRecordDataSet::Create, /*has_label_column=*/true,
+                          /*has_feature_column=*/true, /*has_targets=*/true,
+                          /*decodes=*/true));
 
 }  // namespace
 }  // namespace muster
