@@ -95,7 +95,7 @@ absl::Status CifarPart::Read(int64_t row, absl::Span<const size_t> /*wanted*/,
   return absl::OkStatus();
 }
 
-DataSetType CifarType() {
+DataSetType MakeType() {
   DataSetType type;
   type.help = "the binary files of CIFAR-10 or CIFAR-100 in input.dir";
   type.names = {{".bin"}, /*also_train=*/{"data_batch"}};
@@ -104,7 +104,7 @@ DataSetType CifarType() {
 }
 
 [[maybe_unused]] const bool kRegistered =
-    DataSetRegistry::Register("cifar", CifarType());
+    DataSetRegistry::Register("cifar", MakeType());
 
 }  // namespace
 }  // namespace muster

@@ -67,33 +67,10 @@ absl::Status CheckFirstRow(const DataSet& data_set, BadRecordPolicy on_bad) {
   return absl::OkStatus();
 }
 
-// The names of classes, from the training half. A half without labels may be
-// without that one, too.
-absl::StatusOr<std::vector<std::string>> FindClassNames(
-    const DataSetType& type, const DataSetRequest& request) {
-  const LabelKind kind = request.labels.kind;
-  if (type.class_texts == ClassTexts::kNone || request.spec.stream() ||
-      kind == LabelKind::kTargets ||
-      (kind == LabelKind::kClass && request.split == Split::kTrain)) {
-    return std::vector<std::string>();
-  }
-  DataSetRequest train = request;
-  train.split = Split::kTrain;
-  train.labels = {};
-  absl::StatusOr<std::vector<std::string>> names =
-      PartsDataSet::ReadClassNames(type, train);
-  if (!names.ok() && kind == LabelKind::kNone) {
-    return std::vector<std::string>();
-  }
-  return names;
-}
-
 absl::StatusOr<std::unique_ptr<DataSet>> OpenStored(
     const DataSetType& type, const DataSetRequest& request) {
   if (type.create == nullptr) {
-    ASSIGN_OR_RETURN(std::vector<std::string> names,
-                     FindClassNames(type, request));
-    return PartsDataSet::Open(type, request, std::move(names));
+    return PartsDataSet::Open(type, request);
   }
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set, type.create(request));
   RETURN_IF_ERROR(CheckFirstRow(*data_set, request.spec.on_bad_record()));

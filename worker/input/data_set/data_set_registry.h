@@ -96,6 +96,9 @@ struct DataSetType {
   // Its labels may be targets; else a class stands for them.
   bool has_targets = false;
   ClassTexts class_texts = ClassTexts::kNone;
+  // Labels lie apart from the examples: one that is wrong is an error, even if
+  // bad rows are skipped.
+  bool has_labels_apart = false;
   // A row costs more than copying its bytes.
   bool decodes = false;
   // Types that are not made of parts.
@@ -125,7 +128,7 @@ struct DataSetTag {
 
 // Data sets by their `input.type`, which are listed in data_sets.bzl:
 //
-//   DataSetType CifarType() {
+//   DataSetType MakeType() {
 //     DataSetType type;
 //     type.help = "the binary files of CIFAR-10 or CIFAR-100 in input.dir";
 //     type.names.endings = {".bin"};
@@ -133,7 +136,7 @@ struct DataSetTag {
 //     return type;
 //   }
 //   [[maybe_unused]] const bool kRegistered =
-//       DataSetRegistry::Register("cifar", CifarType());
+//       DataSetRegistry::Register("cifar", MakeType());
 using DataSetRegistry = Registry<DataSetTag, DataSetType>;
 
 }  // namespace muster

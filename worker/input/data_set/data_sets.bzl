@@ -4,10 +4,13 @@ With what each includes besides what all do; tests/worker/input/BUILD reads the
 same list.
 """
 
-_FILES = [":example_layout", ":file_data_set", ":find_part"]
-
 PARTS = {
     "cifar": ["//worker/input/file:file_bytes"],
+    "npy": [
+        "//common/process:memory_limit",
+        "//worker/input/file:npy_file",
+        "//worker/input/file:npz_member",
+    ],
 }
 
 DATA_SETS = {
@@ -18,11 +21,6 @@ DATA_SETS = {
         ":find_part",
         "//worker/input/file:file_bytes",
         "//worker/input/image:image_folder",
-    ],
-    "npy": _FILES + [
-        "//common/process:memory_limit",
-        "//worker/input/file:npy_file",
-        "//worker/input/file:npz_member",
     ],
     "synthetic": ["//worker/layer:counter_random"],
     "tfrecord": [

@@ -12,33 +12,25 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<PartsDataSet>> PartsDataSet::Open(
-    const DataSetType& type, const DataSetRequest& request,
-    std::vector<std::string> names) {
-  auto data_set = absl::WrapUnique(new PartsDataSet(request, std::move(names)));
-  RETURN_IF_ERROR(data_set->OpenParts(type));
-  RETURN_IF_ERROR(data_set->CollectNames(type));
+    const DataSetType& type, const DataSetRequest& request) {
+  auto data_set = absl::WrapUnique(new PartsDataSet(type, request));
+  RETURN_IF_ERROR(data_set->OpenParts());
+  RETURN_IF_ERROR(data_set->FindClassNames());
   RETURN_IF_ERROR(data_set->ReadLabels());
   RETURN_IF_ERROR(data_set->CheckFirstRow());
   return data_set;
 }
 
-absl::StatusOr<std::vector<std::string>> PartsDataSet::ReadClassNames(
-    const DataSetType& type, const DataSetRequest& request) {
-  PartsDataSet data_set(request, {});
-  RETURN_IF_ERROR(data_set.OpenParts(type));
-  RETURN_IF_ERROR(data_set.CollectNames(type));
-  return data_set.names_;
-}
-
-absl::Status PartsDataSet::OpenParts(const DataSetType& type) {
-  ASSIGN_OR_RETURN(HalfParts half, FindParts(type, request_));
+absl::Status PartsDataSet::OpenParts() {
+  ASSIGN_OR_RETURN(HalfParts half, FindParts(type_, request_));
   for (const PartFiles& files : half.parts) {
-    RETURN_IF_ERROR(AddPart(type, files));
+    RETURN_IF_ERROR(AddPart(files));
   }
   if (rows_.num_rows() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("opening a data set: wanted rows, found none in '",
-                     half.files.front(), "' and the files after it"));
+                     half.files.empty() ? request_.spec.dir() : half.files[0],
+                     "' and the files after it"));
   }
   files_ = std::move(half.files);
   if (!files_.empty()) return absl::OkStatus();
@@ -48,14 +40,14 @@ absl::Status PartsDataSet::OpenParts(const DataSetType& type) {
   return absl::OkStatus();
 }
 
-absl::Status PartsDataSet::AddPart(const DataSetType& type,
-                                   const PartFiles& files) {
-  OpenPart* const open = type.open != nullptr ? type.open : type.open_in_order;
+absl::Status PartsDataSet::AddPart(const PartFiles& files) {
+  OpenPart* const open =
+      type_.open != nullptr ? type_.open : type_.open_in_order;
   ASSIGN_OR_RETURN(std::unique_ptr<Part> part,
                    OpenPartLike(open, request_, files, known_));
   if (known_.empty()) known_ = part->columns();
-  if (type.open == nullptr) {
-    ASSIGN_OR_RETURN(part, TablePart::Read(type, request_, *part));
+  if (type_.open == nullptr) {
+    ASSIGN_OR_RETURN(part, TablePart::Read(type_, request_, *part));
   }
   if (!part->columns().empty()) {
     ASSIGN_OR_RETURN(ExampleColumns columns,
@@ -73,26 +65,40 @@ absl::Status PartsDataSet::AddPart(const DataSetType& type,
   return absl::OkStatus();
 }
 
-absl::Status PartsDataSet::CollectNames(const DataSetType& type) {
-  if (type.class_texts == ClassTexts::kNone ||
-      request_.labels.kind != LabelKind::kClass || !columns_.has_value()) {
+absl::Status PartsDataSet::FindClassNames() {
+  const LabelKind kind = request_.labels.kind;
+  if (type_.class_texts == ClassTexts::kNone || kind == LabelKind::kTargets ||
+      (request_.spec.stream() && type_.open_in_order != nullptr)) {
     return absl::OkStatus();
   }
-  if (request_.split == Split::kTrain && names_.empty()) {
-    muster::ClassNames found(
-        {}, /*has_numbers=*/type.class_texts == ClassTexts::kNamesOrNumbers);
-    Row row;
-    for (int64_t i = 0; i < num_examples(); ++i) {
-      absl::Status status = ReadRow(i, columns_->labels(), &row);
-      if (status.ok()) {
-        status = found.Number(columns_->ClassText(row)).status();
-      }
-      if (status.ok() || (skips_bad() && IsBadRecord(status))) continue;
-      return WithPlace(status, i);
-    }
-    names_ = found.Names();
+  if (kind == LabelKind::kClass && request_.split == Split::kTrain) {
+    RETURN_IF_ERROR(CollectClassNames());
+  } else {
+    DataSetRequest train = request_;
+    train.split = Split::kTrain;
+    train.labels = {};
+    PartsDataSet half(type_, train);
+    absl::Status status = half.OpenParts();
+    if (status.ok()) status = half.CollectClassNames();
+    // A half without labels may be without the training half, too.
+    if (kind == LabelKind::kClass) RETURN_IF_ERROR(status);
+    names_ = std::move(half.names_);
   }
   if (!names_.empty()) known_names_.emplace(names_);
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::CollectClassNames() {
+  if (!columns_.has_value()) return absl::OkStatus();
+  muster::ClassNames found(
+      {}, /*has_numbers=*/type_.class_texts == ClassTexts::kNamesOrNumbers);
+  Row row;
+  for (int64_t i = 0; i < num_examples(); ++i) {
+    absl::Status status = ReadRow(i, columns_->labels(), &row);
+    if (status.ok()) status = found.Number(columns_->ClassText(row)).status();
+    if (!status.ok() && !SkipsLabel(status)) return WithPlace(status, i);
+  }
+  names_ = found.Names();
   return absl::OkStatus();
 }
 
@@ -117,13 +123,17 @@ absl::Status PartsDataSet::ReadLabels() {
       if (label <= largest) continue;
       largest = label;
       largest_row_ = i;
-    } else if (!skips_bad() || !IsBadRecord(status)) {
+    } else if (!SkipsLabel(status)) {
       return WithPlace(status, i);
     }
   }
   num_classes_ =
       names_.empty() ? largest + 1 : static_cast<int64_t>(names_.size());
   return absl::OkStatus();
+}
+
+bool PartsDataSet::SkipsLabel(const absl::Status& status) const {
+  return skips_bad() && !type_.has_labels_apart && IsBadRecord(status);
 }
 
 absl::Status PartsDataSet::CheckFirstRow() const {

@@ -26,18 +26,11 @@ namespace muster {
 // data set have in common. Immutable once it is opened, thread-safe.
 class PartsDataSet : public DataSet {
  public:
-  // Opens the parts, reads all labels, and the first row's values. `names`:
-  // those of the classes, from the training half; none: the rows show them, if
-  // the request is for that half. Errors: those of DataSetType's functions and
-  // of ExampleColumns; InvalidArgument (no rows, parts that differ, bad rows).
+  // Opens the parts of the half, reads all labels, and the first row's values.
+  // The names of classes are the training half's. Errors: those of the type's
+  // functions and of ExampleColumns; InvalidArgument (no rows, parts that
+  // differ, bad rows).
   static absl::StatusOr<std::unique_ptr<PartsDataSet>> Open(
-      const DataSetType& type, const DataSetRequest& request,
-      std::vector<std::string> names);
-
-  // The names of the classes of the training half, which `request` is for; none
-  // if they are numbers. Reads no values that are not in the same file. Errors:
-  // Open's.
-  static absl::StatusOr<std::vector<std::string>> ReadClassNames(
       const DataSetType& type, const DataSetRequest& request);
 
   // From now on a class is targets: itself, if there is one target, else 1 at
@@ -74,17 +67,19 @@ class PartsDataSet : public DataSet {
   }
 
  private:
-  PartsDataSet(const DataSetRequest& request, std::vector<std::string> names)
-      : request_(request), names_(std::move(names)) {}
+  PartsDataSet(const DataSetType& type, const DataSetRequest& request)
+      : type_(type), request_(request) {}
 
-  absl::Status OpenParts(const DataSetType& type);
-  absl::Status AddPart(const DataSetType& type, const PartFiles& files);
+  absl::Status OpenParts();
+  absl::Status AddPart(const PartFiles& files);
+  absl::Status FindClassNames();
   // Learns the names of classes from all rows.
-  absl::Status CollectNames(const DataSetType& type);
+  absl::Status CollectClassNames();
   // Learns the number of classes from all rows, and finds those that are bad.
   absl::Status ReadLabels();
   absl::Status CheckFirstRow() const;
 
+  bool SkipsLabel(const absl::Status& status) const;
   bool skips_bad() const { return request_.spec.on_bad_record() == SKIP; }
   absl::Status ReadRow(int64_t index, absl::Span<const size_t> wanted,
                        Row* row) const;
@@ -94,6 +89,7 @@ class PartsDataSet : public DataSet {
   absl::Status ReadLabel(const Row& row, const ExampleMemory& into) const;
   absl::Status WithPlace(const absl::Status& status, int64_t index) const;
 
+  const DataSetType type_;
   const DataSetRequest request_;
   std::vector<std::string> files_;
   std::vector<std::unique_ptr<Part>> parts_;

@@ -162,6 +162,11 @@ absl::Status NpyFile::ReadRows(int64_t first, int64_t count,
                   absl::StrCat("reading '", values_.path(), "'"));
 }
 
+absl::Status NpyFile::ReadBytes(int64_t row, absl::Span<uint8_t> dst) const {
+  return Annotate(values_.ReadAt(row * row_values_, dst),
+                  absl::StrCat("reading '", values_.path(), "'"));
+}
+
 absl::Status NpyFile::ReadRows(int64_t first, int64_t count,
                                absl::Span<int64_t> dst) const {
   assert(first >= 0 && count <= num_rows() - first);
