@@ -11,11 +11,11 @@ PARTS = {
         "//worker/input/file:npy_file",
         "//worker/input/file:npz_member",
     ],
+    "idx": [":idx_file"],
 }
 
 DATA_SETS = {
     "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
-    "idx": [":example_layout", ":idx_file"],
     "image_folder": [
         ":example_image",
         ":find_part",
