@@ -12,6 +12,7 @@ PARTS = {
         "//worker/input/file:npz_member",
     ],
     "idx": [":idx_file"],
+    "synthetic": ["//worker/layer:counter_random"],
 }
 
 DATA_SETS = {
@@ -22,7 +23,6 @@ DATA_SETS = {
         "//worker/input/file:file_bytes",
         "//worker/input/image:image_folder",
     ],
-    "synthetic": ["//worker/layer:counter_random"],
     "tfrecord": [
         ":file_data_set",
         ":find_part",
