@@ -13,16 +13,15 @@ PARTS = {
     ],
     "idx": [":idx_file"],
     "synthetic": ["//worker/layer:counter_random"],
-}
-
-DATA_SETS = {
-    "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
     "image_folder": [
-        ":example_image",
         ":find_part",
         "//worker/input/file:file_bytes",
         "//worker/input/image:image_folder",
     ],
+}
+
+DATA_SETS = {
+    "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
     "tfrecord": [
         ":file_data_set",
         ":find_part",
