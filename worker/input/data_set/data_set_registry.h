@@ -101,26 +101,7 @@ struct DataSetType {
   bool has_labels_apart = false;
   // A row costs more than copying its bytes.
   bool decodes = false;
-  // Types that are not made of parts.
-  absl::StatusOr<std::unique_ptr<DataSet>> (*create)(
-      const DataSetRequest& request) = nullptr;
 };
-
-// A type that is not made of parts.
-inline DataSetType WholeType(
-    const char* help,
-    absl::StatusOr<std::unique_ptr<DataSet>> (*create)(const DataSetRequest&),
-    bool has_label_column = false, bool has_feature_column = false,
-    bool has_targets = false, bool decodes = false) {
-  DataSetType type;
-  type.help = help;
-  type.create = create;
-  type.has_label_column = has_label_column;
-  type.has_feature_column = has_feature_column;
-  type.has_targets = has_targets;
-  type.decodes = decodes;
-  return type;
-}
 
 struct DataSetTag {
   static constexpr char kKind[] = "data set";

@@ -5,11 +5,9 @@
 #include <variant>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/escape.h"
 #include "common/base/nearest_name.h"
@@ -129,18 +127,6 @@ std::vector<std::string> ShownColumns(const std::vector<Column>& columns,
 
 }  // namespace
 
-std::vector<std::string> LabelNames(const DataSetRequest& request) {
-  const std::string field = request.spec.label_column().empty()
-                                ? "label"
-                                : request.spec.label_column();
-  if (request.labels.kind == LabelKind::kClass) return {field};
-  std::vector<std::string> names;
-  for (const absl::string_view name : absl::StrSplit(field, ',')) {
-    names.emplace_back(absl::StripAsciiWhitespace(name));
-  }
-  return names;
-}
-
 absl::StatusOr<ExampleColumns> ExampleColumns::Create(
     const DataSetRequest& request, const Part& part) {
   ExampleColumns columns(request, part);
@@ -189,14 +175,17 @@ absl::Status ExampleColumns::CheckLabels(const DataSetRequest& request,
   }
   const int64_t wanted = are_targets ? num_targets_ : 1;
   if (count == wanted || labels_.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("input.label_column: ",
-                   are_targets ? absl::StrCat("the model's loss compares ",
-                                              num_targets_, " outputs, ")
-                               : "",
-                   "wanted ", wanted, " value(s) in the label(s) '",
-                   absl::StrJoin(LabelNames(request), ", "), "' of '",
-                   part.files().back(), "', found ", count));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "opening a data set: ",
+      are_targets ? absl::StrCat("the model's loss compares ", num_targets_,
+                                 " outputs, ")
+                  : "",
+      "wanted ", wanted, " value(s) in the label of a row, found ", count,
+      " in '", part.files().back(), "' (",
+      absl::StrJoin(LabelNames(request), ", "), ")",
+      are_targets && columns_[labels_[0]].kind == ColumnKind::kText
+          ? "; input.label_column names as many columns, separated by commas"
+          : ""));
 }
 
 absl::Status ExampleColumns::FitValues(const DataSetRequest& request,
@@ -275,7 +264,11 @@ absl::Status ExampleColumns::ReadCell(size_t column, const Cell& cell,
 absl::Status ExampleColumns::ReadBytes(absl::Span<const uint8_t> bytes,
                                        int64_t count, bool turns,
                                        float* dst) const {
-  RETURN_IF_ERROR(WantedCount(count, bytes.size(), "bytes of an example"));
+  if (static_cast<int64_t>(bytes.size()) != count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wanted the ", count, " bytes of an example of model.input_shape ",
+        shape_.ToString(), ", found ", bytes.size()));
+  }
   if (turns) {
     ToChannelsFirst(bytes.data(), shape_, 255.0f, dst);
     return absl::OkStatus();

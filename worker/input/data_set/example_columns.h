@@ -33,8 +33,10 @@ class ExampleColumns {
                                                const Part& part);
 
   const std::vector<Column>& columns() const { return columns_; }
-  // The indices of all columns that are read; of the labels alone.
+  // The indices of all columns that are read; of an example's values, and of
+  // the labels, alone.
   const std::vector<size_t>& all() const { return all_; }
+  const std::vector<size_t>& values() const { return values_; }
   const std::vector<size_t>& labels() const { return labels_; }
   // The label is one column of texts.
   bool has_texts() const;

@@ -12,7 +12,7 @@ namespace {
 // One column of values, and the labels, of a table of `part`.
 std::vector<Column> TableColumns(const DataSetRequest& request,
                                  const ExampleColumns& columns) {
-  Column values = {columns.columns()[columns.all()[0]].name};
+  Column values = {columns.columns()[columns.values()[0]].name};
   values.shape->clear();
   for (int i = 0; i < request.example_shape.rank(); ++i) {
     values.shape->push_back(request.example_shape.dim(i));

@@ -40,9 +40,9 @@ absl::StatusOr<int32_t> ClassNames::Find(absl::string_view name) const {
   if (name.empty()) {
     return absl::InvalidArgumentError("wanted a class, found none");
   }
-  return absl::InvalidArgumentError(UnknownNameMessage(
-      "class", EscapeForLog(name, kShownBytes),
-      absl::MakeConstSpan(names_).subspan(0, kShownNames)));
+  return absl::InvalidArgumentError(
+      UnknownNameMessage("class", EscapeForLog(name, kShownBytes),
+                         absl::MakeConstSpan(names_).subspan(0, kShownNames)));
 }
 
 absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {

@@ -43,8 +43,8 @@ class NpyFile {
 
   // Reads a row of bytes. REQUIRES: type() is kU1, dst.size() == row_values().
   absl::Status ReadBytes(int64_t row, absl::Span<uint8_t> dst) const;
-  // The same as ReadRows for labels and identifiers. Errors: also InvalidArgument (the
-  // elements are no integers, or above INT64_MAX).
+  // The same as ReadRows for labels and identifiers. Errors: also
+  // InvalidArgument (the elements are no integers, or above INT64_MAX).
   absl::Status ReadRows(int64_t first, int64_t count,
                         absl::Span<int64_t> dst) const;
 

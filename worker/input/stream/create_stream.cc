@@ -9,14 +9,22 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/create_data_set.h"
-#include "worker/input/data_set/find_part.h"
+#include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/row_mapper.h"
 #include "worker/input/file/bad_rows.h"
-#include "worker/input/stream/file_stream.h"
-#include "worker/input/stream/stream_format.h"
+#include "worker/input/stream/parts_stream.h"
 
 namespace muster {
 namespace {
+
+std::vector<std::string> StreamTypes() {
+  std::vector<std::string> types;
+  for (const std::string& name : DataSetRegistry::Names()) {
+    const auto type = DataSetRegistry::Find(name);
+    if (type.ok() && type->open_in_order != nullptr) types.push_back(name);
+  }
+  return types;
+}
 
 // The first row, or the first good one, shows whether the model can read them.
 absl::Status CheckFirstRow(BadRecordPolicy on_bad, const LabelSpec& labels,
@@ -48,29 +56,23 @@ absl::StatusOr<std::unique_ptr<ExampleStream>> CreateStream(
   ASSIGN_OR_RETURN(
       const DataSetRequest request,
       MakeDataSetRequest(spec, input_shape, seed, Split::kTrain, labels));
-  const absl::StatusOr<StreamType> type = StreamRegistry::Find(spec.type());
-  if (!type.ok()) {
+  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
+  if (type.open_in_order == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.stream: input.type \"", spec.type(),
                      "\" cannot be read as a stream; ",
-                     absl::StrJoin(StreamRegistry::Names(), " and "), " can"));
+                     absl::StrJoin(StreamTypes(), " and "), " can"));
   }
-  FileStream::Options options;
-  ASSIGN_OR_RETURN(options.paths, FindPart(spec.dir(), Split::kTrain,
-                                           PartNames{type->endings}));
-  options.example_shape = input_shape;
-  options.num_targets = labels.num_targets;
-  options.num_classes = num_classes;
-  ASSIGN_OR_RETURN(std::unique_ptr<StreamFormat> format, type->create(request));
   std::unique_ptr<RowMapper> mapper;
   if (!spec.map().empty() || !spec.shape().empty()) {
     ASSIGN_OR_RETURN(mapper, RowMapper::Create(request.example_shape,
                                                spec.map(), input_shape, seed));
   }
-  auto stream = std::make_unique<FileStream>(
-      std::move(options), std::move(format), std::move(mapper));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<PartsStream> stream,
+      PartsStream::Open(type, request, num_classes, std::move(mapper)));
   RETURN_IF_ERROR(CheckFirstRow(spec.on_bad_record(), labels, stream.get()));
-  return std::unique_ptr<ExampleStream>(std::move(stream));
+  return stream;
 }
 
 }  // namespace muster

@@ -214,7 +214,7 @@ TEST_F(FileDataSetsTest, SkippingABadCsvRowIsAnErrorOfThatRowAlone) {
     float value = 0;
     EXPECT_THAT((*data_set)->Read(row, {&value}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("train.csv' line ", row + 2))));
+                         HasSubstr(absl::StrCat("line ", row + 2, " of '"))));
   }
 }
 
