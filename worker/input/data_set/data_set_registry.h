@@ -14,7 +14,6 @@
 #include "common/tensor/shape.h"
 #include "proto/training.pb.h"
 #include "worker/input/data_set/data_set.h"
-#include "worker/input/data_set/find_part.h"
 #include "worker/input/data_set/part.h"
 
 namespace muster {
@@ -45,10 +44,6 @@ struct DataSetRequest {
   LabelSpec labels;
 };
 
-// The columns of labels: those that input.label_column names, separated by
-// commas if they are targets, or else "label".
-std::vector<std::string> LabelNames(const DataSetRequest& request);
-
 // The texts that a type has for classes. The names of both halves get their
 // indices from the training half, in the order of their bytes.
 enum class ClassTexts {
@@ -57,6 +52,14 @@ enum class ClassTexts {
   kNames,
   // Integers from 0, which stand for themselves, if all texts are.
   kNamesOrNumbers,
+};
+
+// How the files of a type of data set are called.
+struct PartNames {
+  // ".csv": the files' endings, ".gz" may follow, and so may "-00000-of-00004".
+  std::vector<std::string> endings;
+  // Beginnings of a half's files besides "train" and "test".
+  std::vector<std::string> also_train = {};
 };
 
 // The paths of one part.

@@ -9,6 +9,7 @@ DATA_SETS = {
     "csv": ["//worker/input/file:csv_reader"],
     "idx": [":idx_file"],
     "image_folder": [
+        ":open_part",
         "//worker/input/file:file_bytes",
         "//worker/input/image:image_folder",
     ],

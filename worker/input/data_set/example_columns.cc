@@ -12,6 +12,7 @@
 #include "common/base/escape.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set/open_part.h"
 
 namespace muster {
 namespace {

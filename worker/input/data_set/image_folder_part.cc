@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/data_set_registry.h"
-#include "worker/input/data_set/find_part.h"
+#include "worker/input/data_set/open_part.h"
 #include "worker/input/file/file_bytes.h"
 #include "worker/input/image/image_folder.h"
 

@@ -20,7 +20,17 @@ struct HalfParts {
   std::vector<PartFiles> parts;
 };
 
-// Finds the parts of the requested half. Errors: FindPart's, those of
+// "train" or "test".
+absl::string_view PartName(Split split);
+
+// The columns of labels: those that input.label_column names, separated by
+// commas if they are targets, or else "label".
+std::vector<std::string> LabelNames(const DataSetRequest& request);
+
+// Finds the parts of the requested half: files whose names begin with "train"
+// or "test" and have a wanted ending, and those with such an ending in folders
+// that begin so. Errors: InvalidArgument (no input.dir), NotFound (no such
+// folder; no such files, with what was looked for and what there is), those of
 // type.pair.
 absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
                                     const DataSetRequest& request);

@@ -26,7 +26,7 @@ absl::Status PartsDataSet::OpenParts() {
   for (const PartFiles& files : half.parts) {
     RETURN_IF_ERROR(AddPart(files));
   }
-  if (rows_.num_rows() == 0) {
+  if (num_examples() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("opening a data set: wanted rows, found none in '",
                      half.files.empty() ? request_.spec.dir() : half.files[0],
@@ -60,7 +60,7 @@ absl::Status PartsDataSet::AddPart(const PartFiles& files) {
     }
     if (!columns_.has_value()) columns_.emplace(std::move(columns));
   }
-  rows_.Add(*part->num_rows());
+  ends_.push_back(num_examples() + *part->num_rows());
   parts_.push_back(std::move(part));
   return absl::OkStatus();
 }
@@ -160,31 +160,34 @@ absl::Status PartsDataSet::MakeTargetsOfClasses(int64_t num_targets) {
   return absl::OkStatus();
 }
 
+const Part& PartsDataSet::PartOf(int64_t* row) const {
+  const auto end = std::upper_bound(ends_.begin(), ends_.end(), *row);
+  if (end != ends_.begin()) *row -= *(end - 1);
+  return *parts_[end - ends_.begin()];
+}
+
 std::string PartsDataSet::RowName(int64_t index) const {
-  const FileRows::Place place = rows_.Find(index);
-  return parts_[place.file]->RowName(place.row);
+  return PartOf(&index).RowName(index);
 }
 
 std::string PartsDataSet::LargestLabelPlace() const {
   if (largest_row_ < 0) return "";
-  const FileRows::Place place = rows_.Find(largest_row_);
-  return parts_[place.file]->Place(place.row);
+  int64_t row = largest_row_;
+  return PartOf(&row).Place(row);
 }
 
 absl::Status PartsDataSet::WithPlace(const absl::Status& status,
                                      int64_t index) const {
-  const FileRows::Place place = rows_.Find(index);
-  return AtPlace(status, parts_[place.file]->Place(place.row));
+  return AtPlace(status, PartOf(&index).Place(index));
 }
 
 absl::Status PartsDataSet::ReadRow(int64_t index,
                                    absl::Span<const size_t> wanted,
                                    Row* row) const {
-  const FileRows::Place place = rows_.Find(index);
-  const Part& part = *parts_[place.file];
+  const Part& part = PartOf(&index);
   if (part.columns().empty()) wanted = {};
   row->cells.resize(part.columns().size());
-  RETURN_IF_ERROR(part.Read(place.row, wanted, row));
+  RETURN_IF_ERROR(part.Read(index, wanted, row));
   if (!part.columns().empty()) return absl::OkStatus();
   return absl::DataLossError("the row was damaged when the file was opened");
 }

@@ -18,7 +18,6 @@
 #include "worker/input/data_set/part.h"
 #include "worker/input/data_set/row_mapper.h"
 #include "worker/input/file/class_names.h"
-#include "worker/input/file/file_rows.h"
 
 namespace muster {
 
@@ -43,7 +42,9 @@ class PartsDataSet : public DataSet {
     mapper_ = std::move(mapper);
   }
 
-  int64_t num_examples() const override { return rows_.num_rows(); }
+  int64_t num_examples() const override {
+    return ends_.empty() ? 0 : ends_.back();
+  }
   const Shape& example_shape() const override {
     return mapper_ == nullptr ? request_.example_shape
                               : mapper_->example_shape();
@@ -70,6 +71,8 @@ class PartsDataSet : public DataSet {
   PartsDataSet(const DataSetType& type, const DataSetRequest& request)
       : type_(type), request_(request) {}
 
+  // The part of a row, which becomes the row there.
+  const Part& PartOf(int64_t* row) const;
   absl::Status OpenParts();
   absl::Status AddPart(const PartFiles& files);
   absl::Status FindClassNames();
@@ -93,7 +96,8 @@ class PartsDataSet : public DataSet {
   const DataSetRequest request_;
   std::vector<std::string> files_;
   std::vector<std::unique_ptr<Part>> parts_;
-  FileRows rows_;
+  // The rows of each part and of those before it.
+  std::vector<int64_t> ends_;
   // As the first part's file has them.
   std::vector<Column> known_;
   // Absent: no row shows any columns.

@@ -1,9 +1,13 @@
 #include "worker/input/data_set/table_part.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
 #include "worker/input/data_set/open_part.h"
 
 namespace muster {
@@ -48,24 +52,38 @@ TablePart::TablePart(const DataSetType& type, const DataSetRequest& request,
                      const Part& part, std::vector<Column> columns)
     : Part(part.files(), std::move(columns)),
       num_values_(request.example_shape.num_elements()),
+      num_floats_(num_values_ + request.labels.num_targets),
       has_texts_(request.labels.kind == LabelKind::kClass),
       skips_bad_(request.spec.on_bad_record() == SKIP),
       place_name_(type.place_name),
-      rows_(request.example_shape.num_elements() + request.labels.num_targets),
-      floats_(rows_.num_columns()) {}
+      floats_(num_floats_) {}
 
 absl::Status TablePart::Add(const DataSetType& type,
                             const ExampleColumns& columns,
                             const Record& record) {
+  const auto row = static_cast<int64_t>(places_.size());
+  RETURN_IF_ERROR(MakeRoom(row));
   places_.push_back(static_cast<uint32_t>(record.place));
   if (has_texts_) texts_.push_back(nullptr);
   const absl::Status status = Parse(type, columns, record);
   if (!status.ok()) {
-    if (!skips_bad_) return AtPlace(status, Place(rows_.num_rows()));
-    bad_rows_.Add(rows_.num_rows(), status);
+    if (!skips_bad_) return AtPlace(status, Place(row));
+    bad_rows_.Add(row, status);
     absl::c_fill(floats_, 0.0f);
   }
-  return rows_.Append(floats_);
+  absl::c_copy(floats_, std::back_inserter(blocks_.back()));
+  return absl::OkStatus();
+}
+
+absl::Status TablePart::MakeRoom(size_t row) {
+  if (row % block_rows() != 0) return absl::OkStatus();
+  RETURN_IF_ERROR(
+      CheckMemory("the table",
+                  SaturatingProduct(static_cast<int64_t>(blocks_.size()) + 1,
+                                    block_rows() * num_floats_ * sizeof(float)),
+                  OwnMemoryLimit()));
+  blocks_.emplace_back().reserve(block_rows() * num_floats_);
+  return absl::OkStatus();
 }
 
 absl::Status TablePart::Parse(const DataSetType& type,
@@ -93,7 +111,9 @@ absl::Status TablePart::Parse(const DataSetType& type,
 absl::Status TablePart::Read(int64_t row, absl::Span<const size_t> /*wanted*/,
                              Row* into) const {
   RETURN_IF_ERROR(bad_rows_.Check(row));
-  const absl::Span<const float> floats = rows_.Row(row);
+  const absl::Span<const float> floats =
+      absl::MakeConstSpan(blocks_[row / block_rows()])
+          .subspan(row % block_rows() * num_floats_, num_floats_);
   into->cells[0] = floats.first(num_values_);
   if (has_texts_) {
     into->cells[1] = absl::string_view(*texts_[row]);

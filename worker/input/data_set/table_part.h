@@ -1,6 +1,7 @@
 #ifndef WORKER_INPUT_DATA_SET_TABLE_PART_H_
 #define WORKER_INPUT_DATA_SET_TABLE_PART_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,6 @@
 #include "worker/input/data_set/example_columns.h"
 #include "worker/input/data_set/part.h"
 #include "worker/input/file/bad_rows.h"
-#include "worker/input/file/float_rows.h"
 
 namespace muster {
 
@@ -29,7 +29,7 @@ class TablePart : public Part {
   static absl::StatusOr<std::unique_ptr<Part>> Read(
       const DataSetType& type, const DataSetRequest& request, Part& part);
 
-  std::optional<int64_t> num_rows() const override { return rows_.num_rows(); }
+  std::optional<int64_t> num_rows() const override { return places_.size(); }
   absl::Status Read(int64_t row, absl::Span<const size_t> wanted,
                     Row* into) const override;
   std::string Place(int64_t row) const override;
@@ -43,12 +43,22 @@ class TablePart : public Part {
   absl::Status Parse(const DataSetType& type, const ExampleColumns& columns,
                      const Record& record);
 
-  // A row's values and targets.
+  // Errors: InvalidArgument (too little memory).
+  absl::Status MakeRoom(size_t row);
+  // The rows of a block of 1 MiB.
+  size_t block_rows() const {
+    return std::max<size_t>(1, (size_t{1} << 18) / num_floats_);
+  }
+
+  // A row's values, and what they and its targets are.
   const size_t num_values_;
+  const size_t num_floats_;
   const bool has_texts_;
   const bool skips_bad_;
   const std::string place_name_;
-  FloatRows rows_;
+  // [block_rows(), num_floats_] each, so that a growing table is
+  // never copied.
+  std::vector<std::vector<float>> blocks_;
   // By row; none without texts. They point into `distinct_texts_`.
   std::vector<const std::string*> texts_;
   absl::node_hash_set<std::string> distinct_texts_;
