@@ -1,43 +1,42 @@
 // Text files of columns. The first byte has the options.
-#include <vector>
+#include <cstdint>
 
+#include "absl/strings/string_view.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/input/file/csv_table.h"
+#include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/table_part.h"
 
 namespace muster {
 namespace {
 
-CsvOptions OptionsOf(uint8_t bits) {
-  CsvOptions options;
-  options.delimiter = (bits & 1) != 0 ? '\t' : ',';
-  options.has_header = (bits & 2) == 0;
-  options.keeps_bad_rows = (bits & 4) != 0;
-  const bool named = options.has_header;
-  options.labels = {{named ? "label" : "0", CsvType::kClass}};
-  if ((bits & 8) != 0) options.labels[0].type = CsvType::kInteger;
-  if ((bits & 16) != 0) options.labels[0].classes = {"cat", "dog"};
-  if ((bits & 32) != 0) {
-    options.columns = {{named ? "a" : "1", CsvType::kInteger},
-                       {named ? "b" : "2", CsvType::kClass}};
-  }
-  return options;
+DataSetRequest RequestOf(uint8_t bits) {
+  DataSetRequest request;
+  request.example_shape = (bits & 1) != 0 ? Shape({1}) : Shape({2});
+  if ((bits & 2) != 0) request.spec.set_label_column("a");
+  if ((bits & 4) != 0) request.spec.set_on_bad_record(SKIP);
+  if ((bits & 8) != 0) request.labels = {LabelKind::kTargets, 1};
+  if ((bits & 16) != 0) request.labels = {LabelKind::kNone};
+  return request;
 }
 
 }  // namespace
 
 void TryInput(absl::string_view input) {
-  const CsvOptions options = OptionsOf(TakeByte(&input));
+  const DataSetRequest request = RequestOf(TakeByte(&input));
   const InputFile file(input);
-  // Twice: the headers of all files are compared.
-  const auto table = CsvTable::Read({file.path(), file.path()}, options);
+  const auto type = DataSetRegistry::Find("csv");
+  const auto part =
+      Wanted(type, "the type").open_in_order(request, {file.path()}, {});
+  if (!part.ok()) return;
+  const auto table = TablePart::Read(*type, request, **part);
   if (!table.ok()) return;
-  Want(table->num_rows() > 0 && table->num_rows() % 2 == 0, "rows of both");
-  std::vector<float> row(table->columns().size());
-  for (int64_t i = 0; i < table->num_rows(); ++i) {
-    Want(table->Check(i).ok() || options.keeps_bad_rows, "no bad row");
-    table->ReadRow(i, absl::MakeSpan(row));
-    Want(table->Labels(i).size() == table->labels().size(), "its labels");
-    Want(!table->Place(i).empty(), "its place");
+  Row row;
+  row.cells.resize((*table)->columns().size());
+  for (int64_t i = 0; i < *(*table)->num_rows(); ++i) {
+    Want((*table)->Read(i, {}, &row).ok() ||
+             request.spec.on_bad_record() == SKIP,
+         "no bad row");
+    Want(!(*table)->Place(i).empty(), "its place");
   }
 }
 

@@ -6,7 +6,8 @@
 
 #include "common/summary/event_record.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/input/data_set/tf_example_row.h"
+#include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/example_columns.h"
 #include "worker/input/file/little_endian.h"
 #include "worker/input/file/tf_example.h"
 #include "worker/input/file/tf_record_file.h"
@@ -18,21 +19,37 @@ namespace {
 void TryExample(absl::string_view record) {
   TfExample example;
   if (!example.Parse(record).ok()) return;
+  for (const char* const name : {"image", "x", "label"}) {
+    const auto values = example.Get(name);
+    Want(!values.ok() || example.Has(name), "a feature that is there");
+  }
+}
+
+// The file as a part of a data set, whose rows a model of [1, 2, 3] reads.
+void TryPart(const std::string& path) {
   DataSetRequest request;
   request.example_shape = {1, 2, 3};
-  const auto row = TfExampleRow::Create(request, example);
-  if (!row.ok()) return;
+  request.spec.set_on_bad_record(SKIP);
+  const auto type = DataSetRegistry::Find("tfrecord");
+  const auto part = Wanted(type, "the type").open(request, {path}, {});
+  if (!part.ok() || (*part)->columns().empty()) return;
+  const auto columns = ExampleColumns::Create(request, **part);
+  if (!columns.ok()) return;
+  Row row;
+  row.cells.resize((*part)->columns().size());
   std::vector<float> values(request.example_shape.num_elements());
-  row->ReadValues(example, values.data()).IgnoreError();
-  int32_t label = 0;
-  ExampleMemory into;
-  into.label = &label;
-  if (row->ReadLabel(example, into).ok()) Want(label >= 0, "a class");
+  for (int64_t i = 0; i < *(*part)->num_rows(); ++i) {
+    if (!(*part)->Read(i, columns->all(), &row).ok()) continue;
+    columns->ReadValues(row, values.data()).IgnoreError();
+    const auto label = columns->ReadClass(row, /*names=*/nullptr);
+    Want(!label.ok() || *label >= 0, "a class");
+  }
 }
 
 // Both readers find the same.
 void TryFile(absl::string_view bytes) {
   const InputFile file(bytes);
+  TryPart(file.path());
   const auto rows = TfRecordFile::Open(file.path());
   auto reader = TfRecordReader::Open(file.path());
   if (!reader.ok()) return;

@@ -1,6 +1,5 @@
 #include "worker/input/fill_batch.h"
 
-#include "worker/input/batch_rows.h"
 #include "worker/input/file/bad_rows.h"
 
 namespace muster {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/batch_rows.h"
 #include "worker/input/file/bad_rows.h"
 #include "worker/input/fill_batch.h"
 

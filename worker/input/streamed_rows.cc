@@ -6,8 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "worker/input/batch_rows.h"
 #include "worker/input/file/bad_rows.h"
+#include "worker/input/fill_batch.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,5 @@
 #include "worker/input/data_set/create_data_set.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,9 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/data_set/class_targets.h"
-#include "worker/input/data_set/mapped_data_set.h"
-#include "worker/input/file/bad_rows.h"
+#include "worker/input/data_set/parts_data_set.h"
 
 namespace muster {
 namespace {
@@ -54,25 +51,6 @@ absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
   return shape;
 }
 
-// The first row, or the first good one, shows whether the model can read them.
-absl::Status CheckFirstRow(const DataSet& data_set, BadRecordPolicy on_bad) {
-  std::vector<float> values(data_set.example_shape().num_elements());
-  const int64_t most = std::min(data_set.num_examples(), kMostBadInARow);
-  for (int64_t row = 0; row < most; ++row) {
-    const absl::Status status = data_set.Read(row, {values.data()});
-    if (on_bad != SKIP || !IsBadRecord(status)) return status;
-    if (row + 1 == most) return AllBad(most, status);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<DataSet>> OpenStored(
-    const DataSetType& type, const DataSetRequest& request) {
-  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set, type.create(request));
-  RETURN_IF_ERROR(CheckFirstRow(*data_set, request.spec.on_bad_record()));
-  return data_set;
-}
-
 }  // namespace
 
 absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
@@ -99,20 +77,23 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
   const bool targets_of_classes =
       labels.kind == LabelKind::kTargets && !type.has_targets;
   if (targets_of_classes) request.labels = {};
-  absl::StatusOr<std::unique_ptr<DataSet>> created = OpenStored(type, request);
-  if (!created.ok() && spec.shape().empty() && !spec.map().empty()) {
-    return Annotate(created.status(),
+  absl::StatusOr<std::unique_ptr<PartsDataSet>> opened =
+      PartsDataSet::Open(type, request);
+  if (!opened.ok() && spec.shape().empty() && !spec.map().empty()) {
+    return Annotate(opened.status(),
                     "input.map without input.shape, so that the data set must "
                     "have examples of model.input_shape");
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set, std::move(created));
+  ASSIGN_OR_RETURN(std::unique_ptr<PartsDataSet> data_set, std::move(opened));
   if (targets_of_classes) {
-    ASSIGN_OR_RETURN(data_set, ClassTargets::Create(std::move(data_set),
-                                                    labels.num_targets));
+    RETURN_IF_ERROR(data_set->MakeTargetsOfClasses(labels.num_targets));
   }
   if (spec.map().empty() && spec.shape().empty()) return data_set;
-  return MappedDataSet::Create(std::move(data_set), spec.map(), input_shape,
-                               seed);
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<RowMapper> mapper,
+      RowMapper::Create(request.example_shape, spec.map(), input_shape, seed));
+  data_set->set_mapper(std::move(mapper));
+  return data_set;
 }
 
 }  // namespace muster

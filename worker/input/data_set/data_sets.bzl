@@ -1,33 +1,30 @@
-"""The types of `input.type`, one line each: TYPE is TYPE_data_set.cc.
+"""The types of `input.type`, one line each: TYPE is TYPE_part.cc.
 
-With what each includes besides what all do; tests/worker/input/BUILD reads the
-same list.
+With what each includes besides what all do; tests/worker/input/data_set reads
+the same list.
 """
 
-_FILES = [":example_layout", ":file_data_set", ":find_part"]
-
 DATA_SETS = {
-    "cifar": _FILES + ["//worker/input/file:cifar_file"],
-    "csv": [":csv_labels", ":example_layout", ":find_part", "//worker/input/file:csv_table"],
-    "idx": [":example_layout", ":idx_file"],
+    "cifar": ["//worker/input/file:file_bytes"],
+    "csv": ["//worker/input/file:csv_reader"],
+    "idx": [":idx_file"],
     "image_folder": [
-        ":example_image",
-        ":find_part",
+        ":open_part",
         "//worker/input/file:file_bytes",
         "//worker/input/image:image_folder",
     ],
-    "npy": _FILES + [
+    "npy": [
         "//common/process:memory_limit",
         "//worker/input/file:npy_file",
         "//worker/input/file:npz_member",
     ],
     "synthetic": ["//worker/layer:counter_random"],
     "tfrecord": [
-        ":file_data_set",
-        ":find_part",
-        ":tf_example_row",
+        ":open_part",
         "//worker/input/file:bad_rows",
         "//worker/input/file:tf_example",
         "//worker/input/file:tf_record_file",
+        "//worker/input/file:tf_record_reader",
+        "//worker/input/image:image_decoder",
     ],
 }

@@ -1,5 +1,7 @@
 #include "worker/input/file/byte_source.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -16,6 +18,34 @@
 
 namespace muster {
 namespace {
+
+absl::Status OpenError(int error) {
+  const std::string reason = std::strerror(error);
+  if (error == ENOENT) return absl::NotFoundError(reason);
+  return absl::UnavailableError(absl::StrCat("cannot be opened: ", reason));
+}
+
+absl::StatusOr<int64_t> RegularFileSize(int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot be examined: ", std::strerror(errno)));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError("not a regular file");
+  }
+  return status.st_size;
+}
+
+absl::StatusOr<bool> BeginsAsGzip(int fd) {
+  uint8_t magic[2];
+  const ssize_t got = pread(fd, magic, sizeof(magic), 0);
+  if (got < 0) {
+    return absl::UnavailableError(
+        absl::StrCat("read error: ", std::strerror(errno)));
+  }
+  return got == sizeof(magic) && magic[0] == 0x1f && magic[1] == 0x8b;
+}
 
 // Deflate makes at most 258 bytes of two bits (zlib's technical notes: 1032:1).
 constexpr int64_t kMaxDeflateRatio = 1032;
@@ -139,6 +169,17 @@ class GzipSource : public ByteSource {
 };
 
 }  // namespace
+
+absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path) {
+  RegularFile file;
+  // A fifo without a writer would be waited for.
+  file.descriptor =
+      FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file.descriptor.valid()) return OpenError(errno);
+  ASSIGN_OR_RETURN(file.size, RegularFileSize(file.descriptor.get()));
+  ASSIGN_OR_RETURN(file.is_gzip, BeginsAsGzip(file.descriptor.get()));
+  return file;
+}
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(
     const std::string& path, int64_t max_inflated_bytes) {

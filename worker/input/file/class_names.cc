@@ -25,27 +25,32 @@ bool ParseIndex(absl::string_view name, int32_t* index) {
 
 }  // namespace
 
-ClassNames::ClassNames(std::vector<std::string> known)
-    : closed_(!known.empty()), names_(std::move(known)) {
+ClassNames::ClassNames(std::vector<std::string> known, bool has_numbers)
+    : closed_(!known.empty()),
+      has_numbers_(has_numbers),
+      names_(std::move(known)) {
   for (size_t i = 0; i < names_.size(); ++i) {
     numbers_.emplace(names_[i], static_cast<int32_t>(i));
   }
 }
 
-absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
+absl::StatusOr<int32_t> ClassNames::Find(absl::string_view name) const {
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) return found->second;
   if (name.empty()) {
-    return absl::InvalidArgumentError("wanted a class, found nothing");
+    return absl::InvalidArgumentError("wanted a class, found none");
   }
-  if (closed_) {
-    return absl::InvalidArgumentError(UnknownNameMessage(
-        "class", EscapeForLog(name, kShownBytes),
-        absl::MakeConstSpan(names_).subspan(0, kShownNames)));
-  }
+  return absl::InvalidArgumentError(
+      UnknownNameMessage("class", EscapeForLog(name, kShownBytes),
+                         absl::MakeConstSpan(names_).subspan(0, kShownNames)));
+}
+
+absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
+  absl::StatusOr<int32_t> known = Find(name);
+  if (known.ok() || closed_ || name.empty()) return known;
   // One typing error among class numbers would make names of all of them.
   int32_t index;
-  const bool is_index = ParseIndex(name, &index);
+  const bool is_index = has_numbers_ && ParseIndex(name, &index);
   const std::string& other = is_index ? a_name_ : an_index_;
   if (!other.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -66,7 +71,9 @@ absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
   return number;
 }
 
-bool ClassNames::AreIndices() const { return !closed_ && a_name_.empty(); }
+bool ClassNames::AreIndices() const {
+  return has_numbers_ && !closed_ && a_name_.empty();
+}
 
 std::vector<int32_t> ClassNames::Indices() const {
   std::vector<int32_t> indices(names_.size());

@@ -24,13 +24,18 @@ class ClassNames {
   static constexpr int32_t kMaxClasses = 1 << 20;
 
   // With `known`, sorted or not, only these names are taken: those of the
-  // training half for the test half.
-  explicit ClassNames(std::vector<std::string> known = {});
+  // training half for the test half. Without `has_numbers` an integer is a name
+  // as any other.
+  explicit ClassNames(std::vector<std::string> known = {},
+                      bool has_numbers = true);
 
   // The number of `name`, a new one if it is new. Errors: InvalidArgument (not
   // among the known ones, empty, more than kMaxClasses, a number from 0 beside
   // a name that is none).
   absl::StatusOr<int32_t> Number(absl::string_view name);
+
+  // The number that `name` has already. Errors: InvalidArgument (none).
+  absl::StatusOr<int32_t> Find(absl::string_view name) const;
 
   // The index of each number's class.
   std::vector<int32_t> Indices() const;
@@ -43,6 +48,7 @@ class ClassNames {
   bool AreIndices() const;
 
   const bool closed_;
+  const bool has_numbers_;
   // The newest of either kind; empty: there is none.
   std::string an_index_;
   std::string a_name_;

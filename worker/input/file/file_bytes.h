@@ -11,7 +11,6 @@
 #include "absl/types/span.h"
 #include "common/base/file_descriptor.h"
 #include "worker/input/file/byte_source.h"
-#include "worker/input/file/regular_file.h"
 
 namespace muster {
 

@@ -7,11 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/input/file/file_bytes.h"
-#include "worker/input/file/npy_header.h"
 
 namespace muster {
+
+// The types of elements that are read, all little-endian.
+enum class NpyType { kF4, kF8, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8, kB1 };
 
 // An array of NumPy's, of which rows (the first dimension) are read. Of a plain
 // file only what is asked for is read; a gzip file is in memory.
@@ -21,14 +24,16 @@ namespace muster {
 //   RETURN_IF_ERROR(images.ReadRows(7, 1, absl::MakeSpan(row)));
 class NpyFile {
  public:
-  // Errors, with the path: FileBytes::Open's, the header's, InvalidArgument
-  // (more or fewer bytes than the header announces).
+  // Errors, with the path: FileBytes::Open's; InvalidArgument (not an npy file,
+  // a damaged header, a version other than 1.0, 2.0 and 3.0, a type or an order
+  // that is not read, no dimension or one of 0, more or fewer bytes than the
+  // header announces).
   static absl::StatusOr<NpyFile> Open(const std::string& path);
-
   // The same for `bytes`, which are a whole npy file.
   static absl::StatusOr<NpyFile> FromBytes(FileBytes bytes);
 
   NpyType type() const { return header_.type; }
+  // At least one dimension, all above 0.
   const std::vector<int64_t>& shape() const { return header_.shape; }
   int64_t num_rows() const { return header_.shape[0]; }
   // The product of the other dimensions; 1 if there are none.
@@ -40,17 +45,31 @@ class NpyFile {
   // Errors, with the path: FileBytes::ReadAt's.
   absl::Status ReadRows(int64_t first, int64_t count,
                         absl::Span<float> dst) const;
-
   // The same for labels and identifiers. Errors: also InvalidArgument (the
   // elements are no integers, or above INT64_MAX).
   absl::Status ReadRows(int64_t first, int64_t count,
                         absl::Span<int64_t> dst) const;
+  // Reads a row of bytes. REQUIRES: type() is kU1, dst.size() == row_values().
+  absl::Status ReadBytes(int64_t row, absl::Span<uint8_t> dst) const;
 
  private:
-  NpyFile(FileBytes values, NpyHeader header, int64_t row_values);
+  struct Header {
+    NpyType type = NpyType::kF4;
+    std::vector<int64_t> shape;
+  };
+
+  NpyFile(FileBytes values, Header header, int64_t row_values);
+
+  static absl::StatusOr<Header> ParseHeader(absl::string_view text);
+  // Reads the header, and where it ends.
+  static absl::StatusOr<Header> ReadHeader(const FileBytes& bytes,
+                                           int64_t* end);
+  template <typename T>
+  absl::Status ReadValues(int64_t first, int64_t count,
+                          absl::Span<T> dst) const;
 
   FileBytes values_;
-  NpyHeader header_;
+  Header header_;
   int64_t row_values_;
 };
 

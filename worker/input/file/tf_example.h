@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,36 +16,26 @@ namespace muster {
 // A tf.Example, of which features are read by name. One object serves record
 // after record. Not thread-safe.
 //   RETURN_IF_ERROR(example.Parse(record));
-//   RETURN_IF_ERROR(example.ReadFloats("image", absl::MakeSpan(pixels)));
-//   ASSIGN_OR_RETURN(const int64_t label, example.Integer("label"));
-// Errors of all that read a feature: InvalidArgument, with its name, what was
-// wanted and what was found (no such feature: those that there are; another
-// kind; another number of values).
+//   ASSIGN_OR_RETURN(const TfExample::Values values, example.Get("label"));
 class TfExample {
  public:
+  // A feature's floats, its integers, or its one string of bytes (an image, a
+  // text, raw pixels). Valid until Parse is called.
+  using Values = std::variant<absl::Span<const float>,
+                              absl::Span<const int64_t>, absl::string_view>;
+
   // Errors: DataLoss (not a tf.Example).
   absl::Status Parse(absl::string_view record);
 
-  // Fills `dst` with a feature of dst.size() floats or integers.
-  absl::Status ReadFloats(const std::string& name, absl::Span<float> dst) const;
+  bool Has(const std::string& name) const {
+    return example_.features().feature().contains(name);
+  }
 
-  // Fills `dst` with a feature of dst.size() integers.
-  absl::Status ReadIntegers(const std::string& name,
-                            absl::Span<int64_t> dst) const;
-
-  // The one integer of a feature.
-  absl::StatusOr<int64_t> Integer(const std::string& name) const;
-
-  // The one string of a feature: an image, a text, raw pixels. Valid until
-  // Parse is called.
-  absl::StatusOr<absl::string_view> Bytes(const std::string& name) const;
-
-  // The kind of a feature's values, to choose among the above.
-  absl::StatusOr<Feature::KindCase> Kind(const std::string& name) const;
+  // Errors: InvalidArgument with the name (no such feature: those that there
+  // are; no values, or several strings).
+  absl::StatusOr<Values> Get(const std::string& name) const;
 
  private:
-  absl::StatusOr<const Feature*> Find(const std::string& name) const;
-
   Example example_;
 };
 

@@ -1,22 +1,180 @@
 #include "worker/input/stream/create_stream.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/create_data_set.h"
-#include "worker/input/data_set/find_part.h"
+#include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/example_columns.h"
+#include "worker/input/data_set/open_part.h"
 #include "worker/input/data_set/row_mapper.h"
 #include "worker/input/file/bad_rows.h"
-#include "worker/input/stream/file_stream.h"
-#include "worker/input/stream/stream_format.h"
 
 namespace muster {
 namespace {
+
+// The rows of the parts of the training half, one part after the other, and
+// input.map.
+class PartsStream : public ExampleStream {
+ public:
+  // Begins with the first row. `num_classes`: classes of rows, if they have
+  // any, are below it. A null `mapper` maps nothing. Errors: those of
+  // DataSetType's functions and of ExampleColumns.
+  static absl::StatusOr<std::unique_ptr<PartsStream>> Open(
+      const DataSetType& type, const DataSetRequest& request,
+      int64_t num_classes, std::unique_ptr<RowMapper> mapper);
+
+  const Shape& example_shape() const override {
+    return mapper_ == nullptr ? request_.example_shape
+                              : mapper_->example_shape();
+  }
+  int64_t num_targets() const override { return request_.labels.num_targets; }
+  std::vector<std::string> Files() const override { return half_.files; }
+  absl::Status Begin() override;
+  absl::StatusOr<bool> Next(StreamRecord* record) override;
+  absl::Status Decode(const StreamRecord& record, int64_t epoch,
+                      const ExampleMemory& into) const override;
+
+ private:
+  PartsStream(const DataSetType& type, const DataSetRequest& request,
+              HalfParts half, int64_t num_classes,
+              std::unique_ptr<RowMapper> mapper)
+      : type_(type),
+        request_(request),
+        half_(std::move(half)),
+        num_classes_(num_classes),
+        mapper_(std::move(mapper)) {}
+
+  absl::Status OpenPart(size_t index);
+  absl::Status DecodeStored(const StreamRecord& record,
+                            const ExampleMemory& into) const;
+  absl::Status ReadClass(const Row& row, int32_t* label) const;
+
+  const DataSetType type_;
+  const DataSetRequest request_;
+  const HalfParts half_;
+  const int64_t num_classes_;
+  const std::unique_ptr<RowMapper> mapper_;
+  // Those of the first part whose rows show any.
+  std::optional<ExampleColumns> columns_;
+  // The part that is read, and the row that comes next.
+  std::unique_ptr<Part> part_;
+  size_t index_ = 0;
+  int64_t row_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<PartsStream>> PartsStream::Open(
+    const DataSetType& type, const DataSetRequest& request, int64_t num_classes,
+    std::unique_ptr<RowMapper> mapper) {
+  ASSIGN_OR_RETURN(HalfParts half, FindParts(type, request));
+  auto stream = absl::WrapUnique(new PartsStream(
+      type, request, std::move(half), num_classes, std::move(mapper)));
+  RETURN_IF_ERROR(stream->Begin());
+  return stream;
+}
+
+absl::Status PartsStream::Begin() {
+  row_ = 0;
+  return OpenPart(0);
+}
+
+absl::Status PartsStream::OpenPart(size_t index) {
+  index_ = index;
+  absl::Span<const Column> known;
+  if (columns_.has_value()) known = columns_->columns();
+  ASSIGN_OR_RETURN(part_, OpenPartLike(type_.open_in_order, request_,
+                                       half_.parts[index], known));
+  if (columns_.has_value() || part_->columns().empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(columns_, ExampleColumns::Create(request_, *part_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PartsStream::Next(StreamRecord* record) {
+  record->bad = absl::OkStatus();
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, part_->Next(record));
+    if (more) break;
+    if (index_ + 1 == half_.parts.size()) return false;
+    RETURN_IF_ERROR(OpenPart(index_ + 1));
+  }
+  record->file = index_;
+  record->row = row_++;
+  return true;
+}
+
+absl::Status PartsStream::Decode(const StreamRecord& record, int64_t epoch,
+                                 const ExampleMemory& into) const {
+  const auto read = [&](const ExampleMemory& stored) {
+    return DecodeStored(record, stored);
+  };
+  const absl::Status status = mapper_ == nullptr
+                                  ? read(into)
+                                  : mapper_->Map(record.row, epoch, read, into);
+  if (status.ok()) return status;
+  return AtPlace(status,
+                 absl::StrCat(type_.place_name, " ", record.place, " of '",
+                              half_.parts[record.file].back(), "'"));
+}
+
+absl::Status PartsStream::DecodeStored(const StreamRecord& record,
+                                       const ExampleMemory& into) const {
+  RETURN_IF_ERROR(record.bad);
+  if (!columns_.has_value()) {
+    return absl::DataLossError("no row before this one was good");
+  }
+  // A thread's own: nothing is allocated from row to row.
+  thread_local Row row;
+  row.cells.resize(columns_->columns().size());
+  const LabelKind kind = request_.labels.kind;
+  const bool has_class = kind == LabelKind::kClass && into.label != nullptr;
+  const bool has_targets =
+      kind == LabelKind::kTargets && into.targets != nullptr;
+  RETURN_IF_ERROR(type_.parse(
+      columns_->columns(), record,
+      has_class || has_targets ? columns_->all() : columns_->values(), &row));
+  if (has_class) RETURN_IF_ERROR(ReadClass(row, into.label));
+  if (has_targets) RETURN_IF_ERROR(columns_->ReadTargets(row, into.targets));
+  return columns_->ReadValues(row, into.values);
+}
+
+absl::Status PartsStream::ReadClass(const Row& row, int32_t* label) const {
+  const absl::StatusOr<int32_t> found =
+      columns_->ReadClass(row, /*names=*/nullptr);
+  if (!found.ok()) {
+    const absl::Status& error = found.status();
+    if (!columns_->has_texts()) return error;
+    return absl::Status(
+        error.code(),
+        absl::StrCat(error.message(),
+                     "; the classes of a stream are numbers, because their "
+                     "names are not known before all rows are: write numbers, "
+                     "or leave input.stream out"));
+  }
+  if (*found >= num_classes_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a label must be a class from 0 to ", num_classes_ - 1,
+                     ", one for each of the model's outputs, found ", *found));
+  }
+  *label = *found;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> StreamTypes() {
+  std::vector<std::string> types;
+  for (const std::string& name : DataSetRegistry::Names()) {
+    const auto type = DataSetRegistry::Find(name);
+    if (type.ok() && type->open_in_order != nullptr) types.push_back(name);
+  }
+  return types;
+}
 
 // The first row, or the first good one, shows whether the model can read them.
 absl::Status CheckFirstRow(BadRecordPolicy on_bad, const LabelSpec& labels,
@@ -48,29 +206,23 @@ absl::StatusOr<std::unique_ptr<ExampleStream>> CreateStream(
   ASSIGN_OR_RETURN(
       const DataSetRequest request,
       MakeDataSetRequest(spec, input_shape, seed, Split::kTrain, labels));
-  const absl::StatusOr<StreamType> type = StreamRegistry::Find(spec.type());
-  if (!type.ok()) {
+  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
+  if (type.open_in_order == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.stream: input.type \"", spec.type(),
                      "\" cannot be read as a stream; ",
-                     absl::StrJoin(StreamRegistry::Names(), " and "), " can"));
+                     absl::StrJoin(StreamTypes(), " and "), " can"));
   }
-  FileStream::Options options;
-  ASSIGN_OR_RETURN(options.paths, FindPart(spec.dir(), Split::kTrain,
-                                           PartNames{type->endings}));
-  options.example_shape = input_shape;
-  options.num_targets = labels.num_targets;
-  options.num_classes = num_classes;
-  ASSIGN_OR_RETURN(std::unique_ptr<StreamFormat> format, type->create(request));
   std::unique_ptr<RowMapper> mapper;
   if (!spec.map().empty() || !spec.shape().empty()) {
     ASSIGN_OR_RETURN(mapper, RowMapper::Create(request.example_shape,
                                                spec.map(), input_shape, seed));
   }
-  auto stream = std::make_unique<FileStream>(
-      std::move(options), std::move(format), std::move(mapper));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<PartsStream> stream,
+      PartsStream::Open(type, request, num_classes, std::move(mapper)));
   RETURN_IF_ERROR(CheckFirstRow(spec.on_bad_record(), labels, stream.get()));
-  return std::unique_ptr<ExampleStream>(std::move(stream));
+  return stream;
 }
 
 }  // namespace muster

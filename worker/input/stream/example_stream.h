@@ -12,20 +12,17 @@
 #include "absl/status/statusor.h"
 #include "common/tensor/shape.h"
 #include "worker/input/data_set/data_set.h"
+#include "worker/input/data_set/part.h"
 
 namespace muster {
 
 // One example as it was read and before it is decoded. Its memory is used again
 // for another.
-struct StreamRecord {
-  std::string bytes;
+struct StreamRecord : Record {
   // Its number among those of its pass, from 0.
   int64_t row = 0;
-  // The file, and the line or record in it.
+  // Its file, or pair of files.
   size_t file = 0;
-  int64_t place = 0;
-  // Why it is damaged; it keeps its row all the same.
-  absl::Status bad;
 };
 
 // Examples that come one after the other: how many there are is not known, and

@@ -1,5 +1,7 @@
 #include "worker/input/file/tf_example.h"
 
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -21,7 +23,19 @@ class TfExampleTest : public testing::Test {
     features["label"].mutable_int64_list()->add_value(-7);
     features["image"].mutable_bytes_list()->add_value("\xff\x01");
     features["none"];
+    for (const char* const text : {"a", "b"}) {
+      features["two"].mutable_bytes_list()->add_value(text);
+    }
     record_ = example.SerializeAsString();
+  }
+
+  // A feature's numbers.
+  template <typename T>
+  std::vector<T> Numbers(const std::string& name) {
+    const auto values = example_.Get(name);
+    EXPECT_THAT(values, IsOk());
+    const auto span = std::get<absl::Span<const T>>(*values);
+    return {span.begin(), span.end()};
   }
 
   std::string record_;
@@ -30,15 +44,11 @@ class TfExampleTest : public testing::Test {
 
 TEST_F(TfExampleTest, ReadsFeaturesByName) {
   ASSERT_THAT(example_.Parse(record_), IsOk());
-  std::vector<float> floats(2);
-  ASSERT_THAT(example_.ReadFloats("floats", absl::MakeSpan(floats)), IsOk());
-  EXPECT_THAT(floats, ElementsAre(0.5f, -1.0f));
-  floats.resize(1);
-  ASSERT_THAT(example_.ReadFloats("label", absl::MakeSpan(floats)), IsOk());
-  EXPECT_THAT(floats, ElementsAre(-7.0f));
-  EXPECT_THAT(example_.Integer("label"), IsOkAndHolds(-7));
-  EXPECT_THAT(example_.Bytes("image"), IsOkAndHolds("\xff\x01"));
-  EXPECT_THAT(example_.Kind("image"), IsOkAndHolds(Feature::kBytesList));
+  EXPECT_THAT(Numbers<float>("floats"), ElementsAre(0.5f, -1.0f));
+  EXPECT_THAT(Numbers<int64_t>("label"), ElementsAre(-7));
+  EXPECT_EQ(std::get<absl::string_view>(*example_.Get("image")), "\xff\x01");
+  EXPECT_TRUE(example_.Has("none"));
+  EXPECT_FALSE(example_.Has("other"));
 }
 
 // As TensorFlow writes it: {"x": int64 [300], "y": float [1.5]}.
@@ -49,10 +59,8 @@ TEST_F(TfExampleTest, ReadsTheBytesOfTensorFlow) {
       "\x0a\x0d\x0a\x01y\x12\x08\x12\x06\x0a\x04\x00\x00\xc0\x3f",
       30);
   ASSERT_THAT(example_.Parse(bytes), IsOk());
-  EXPECT_THAT(example_.Integer("x"), IsOkAndHolds(300));
-  float y = 0;
-  ASSERT_THAT(example_.ReadFloats("y", absl::MakeSpan(&y, 1)), IsOk());
-  EXPECT_EQ(y, 1.5f);
+  EXPECT_THAT(Numbers<int64_t>("x"), ElementsAre(300));
+  EXPECT_THAT(Numbers<float>("y"), ElementsAre(1.5f));
 }
 
 TEST_F(TfExampleTest, NamesWhatWasWantedAndFound) {
@@ -60,23 +68,18 @@ TEST_F(TfExampleTest, NamesWhatWasWantedAndFound) {
   const auto refused = [](const std::string& reason) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(reason));
   };
-  EXPECT_THAT(example_.Integer("labels"),
+  EXPECT_THAT(example_.Get("labels"),
               refused("unknown feature 'labels'; did you mean 'label'? known: "
-                      "floats, image, label, none"));
-  EXPECT_THAT(example_.Integer("floats"),
-              refused("feature 'floats': wanted 1 integers, found 2 floats"));
-  EXPECT_THAT(example_.Bytes("label"),
-              refused("wanted 1 string of bytes, found 1 integers"));
-  EXPECT_THAT(example_.Bytes("none"), refused("found 0 values"));
-  std::vector<float> floats(3);
-  EXPECT_THAT(example_.ReadFloats("floats", absl::MakeSpan(floats)),
-              refused("wanted 3 floats or integers, found 2 floats"));
+                      "floats, image, label, none, two"));
+  EXPECT_THAT(example_.Get("none"), refused("'none': found 0 values"));
+  EXPECT_THAT(example_.Get("two"),
+              refused("wanted 1 string of bytes, found 2"));
 }
 
 TEST_F(TfExampleTest, KeepsNothingOfTheRecordBefore) {
   ASSERT_THAT(example_.Parse(record_), IsOk());
   ASSERT_THAT(example_.Parse(""), IsOk());
-  EXPECT_THAT(example_.Integer("label"),
+  EXPECT_THAT(example_.Get("label"),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
@@ -87,7 +90,7 @@ TEST_F(TfExampleTest, RefusesWhatIsNoExample) {
   // No way to end but a status, or an example.
   for (size_t size = 0; size < record_.size(); ++size) {
     if (!example_.Parse(record_.substr(0, size)).ok()) continue;
-    static_cast<void>(example_.Integer("label"));
+    static_cast<void>(example_.Get("label"));
   }
 }
 

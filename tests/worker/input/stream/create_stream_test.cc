@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "common/summary/event_record.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,7 +12,6 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/data_set/idx_fixture.h"
 #include "worker/input/data_set/create_data_set.h"
-#include "worker/input/stream/stream_format.h"
 
 namespace muster {
 namespace {
@@ -212,11 +210,6 @@ TEST_F(CreateStreamTest, ATypeThatIsNoStreamIsRefusedByName) {
                                           HasSubstr("csv and tfrecord can"))));
   EXPECT_THAT(Open("cvs"), StatusIs(absl::StatusCode::kInvalidArgument,
                                     HasSubstr("input.type")));
-}
-
-TEST_F(CreateStreamTest, LinksEveryTypeOfTheList) {
-  EXPECT_EQ(StreamRegistry::Names(),
-            std::vector<std::string>(absl::StrSplit(STREAM_LIST, ',')));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "worker/input/data_set/synthetic_data_set.h"
-
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
+#include "worker/input/data_set/create_data_set.h"
 
 namespace muster {
 namespace {
@@ -17,10 +16,17 @@ using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 7;
 
+absl::StatusOr<std::unique_ptr<DataSet>> Open(InputSpec spec,
+                                              const Shape& shape,
+                                              Split split = Split::kTrain,
+                                              uint64_t seed = kSeed) {
+  spec.set_type("synthetic");
+  return CreateDataSet(spec, shape, seed, split);
+}
+
 std::unique_ptr<DataSet> Make(const Shape& shape, Split split,
                               uint64_t seed = kSeed) {
-  auto data_set =
-      SyntheticDataSet::Create({InputSpec(), shape, seed, split, {}});
+  auto data_set = Open({}, shape, split, seed);
   EXPECT_THAT(data_set, IsOk());
   return *std::move(data_set);
 }
@@ -38,16 +44,15 @@ Example ReadExample(const DataSet& data_set, int64_t index) {
   return example;
 }
 
-TEST(SyntheticDataSetTest, HasDefaults) {
+TEST(SyntheticPartTest, HasDefaults) {
   const auto train = Make(Shape({3}), Split::kTrain);
-  EXPECT_EQ(train->num_examples(), SyntheticDataSet::kDefaultExamples);
-  EXPECT_EQ(train->num_classes(), SyntheticDataSet::kDefaultClasses);
-  EXPECT_EQ(Make(Shape({3}), Split::kTest)->num_examples(),
-            SyntheticDataSet::kDefaultTestExamples);
+  EXPECT_EQ(train->num_examples(), 10000);
+  EXPECT_EQ(train->num_classes(), 10);
+  EXPECT_EQ(Make(Shape({3}), Split::kTest)->num_examples(), 1000);
 }
 
 // The values are part of the format: a run must be the same on every machine.
-TEST(SyntheticDataSetTest, GivesTheseBits) {
+TEST(SyntheticPartTest, GivesTheseBits) {
   const Example example =
       ReadExample(*Make(Shape({1, 2, 2}), Split::kTrain), 3);
   EXPECT_EQ(example.label, 5);
@@ -56,7 +61,7 @@ TEST(SyntheticDataSetTest, GivesTheseBits) {
                           0.6349067687988281f, 0.6257247924804688f));
 }
 
-TEST(SyntheticDataSetTest, StaysInUnitRange) {
+TEST(SyntheticPartTest, StaysInUnitRange) {
   const auto data_set = Make(Shape({5, 7}), Split::kTrain);
   for (int64_t i = 0; i < 200; ++i) {
     const Example example = ReadExample(*data_set, i);
@@ -67,7 +72,7 @@ TEST(SyntheticDataSetTest, StaysInUnitRange) {
   }
 }
 
-TEST(SyntheticDataSetTest, DependsOnSeedAndSplit) {
+TEST(SyntheticPartTest, DependsOnSeedAndSplit) {
   const Shape shape({8});
   const Example example = ReadExample(*Make(shape, Split::kTrain), 0);
   EXPECT_EQ(ReadExample(*Make(shape, Split::kTrain), 0).values, example.values);
@@ -85,7 +90,7 @@ float SquaredDistance(const std::vector<float>& a,
 
 // A linear model can learn it: the nearest class mean of the training set
 // names the class of test examples.
-TEST(SyntheticDataSetTest, ClassMeansOfTrainingClassifyTheTestSet) {
+TEST(SyntheticPartTest, ClassMeansOfTrainingClassifyTheTestSet) {
   const Shape shape({64});
   const auto train = Make(shape, Split::kTrain);
   std::vector<std::vector<float>> means(10, std::vector<float>(64));
@@ -110,21 +115,19 @@ TEST(SyntheticDataSetTest, ClassMeansOfTrainingClassifyTheTestSet) {
   }
 }
 
-TEST(SyntheticDataSetTest, RefusesNegativeNumbers) {
+TEST(SyntheticPartTest, RefusesNegativeNumbers) {
   InputSpec spec;
   spec.set_synthetic_classes(-1);
-  EXPECT_THAT(
-      SyntheticDataSet::Create({spec, Shape({3}), kSeed, Split::kTrain, {}}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("input.synthetic_classes")));
+  EXPECT_THAT(Open(spec, Shape({3})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input.synthetic_classes")));
 }
 
-TEST(SyntheticDataSetTest, RefusesHugePrototypes) {
+TEST(SyntheticPartTest, RefusesHugePrototypes) {
   InputSpec spec;
   spec.set_synthetic_classes(std::numeric_limits<int64_t>::max());
-  EXPECT_THAT(
-      SyntheticDataSet::Create({spec, Shape({3}), kSeed, Split::kTrain, {}}),
-      StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Open(spec, Shape({3})),
+              StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "worker/input/data_set/idx_data_set.h"
-
 #include <sys/stat.h>
 
 #include <vector>
@@ -8,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/data_set/idx_fixture.h"
+#include "worker/input/data_set/create_data_set.h"
 
 namespace muster {
 namespace {
@@ -18,10 +17,19 @@ using testing::HasSubstr;
 
 const Shape kShape({1, 2, 3});
 
-TEST(IdxDataSetTest, ScalesBytesToUnitRange) {
+absl::StatusOr<std::unique_ptr<DataSet>> Open(
+    const std::string& dir, const Shape& shape = kShape,
+    Split split = Split::kTrain, LabelKind labels = LabelKind::kClass) {
+  InputSpec spec;
+  spec.set_type("idx");
+  spec.set_dir(dir);
+  return CreateDataSet(spec, shape, /*seed=*/1, split, {labels});
+}
+
+TEST(IdxPartTest, ScalesBytesToUnitRange) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/5, /*test=*/2);
-  const auto data_set = IdxDataSet::Create(dir, kShape, "train");
+  const auto data_set = Open(dir);
   ASSERT_THAT(data_set, IsOk());
   EXPECT_EQ((*data_set)->num_examples(), 5);
   EXPECT_EQ((*data_set)->example_shape(), kShape);
@@ -34,46 +42,43 @@ TEST(IdxDataSetTest, ScalesBytesToUnitRange) {
   EXPECT_EQ(label, 1);
 }
 
-TEST(IdxDataSetTest, ReadsTheGzipHalf) {
+TEST(IdxPartTest, ReadsTheGzipHalf) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/5, /*test=*/2);
-  const auto data_set = IdxDataSet::Create(dir, Shape({6}), "t10k");
+  const auto data_set = Open(dir, Shape({6}), Split::kTest);
   ASSERT_THAT(data_set, IsOk());
   EXPECT_EQ((*data_set)->num_examples(), 2);
 }
 
-TEST(IdxDataSetTest, SaysWhatToInstallWhenFilesAreMissing) {
+TEST(IdxPartTest, SaysWhatToInstallWhenFilesAreMissing) {
   const std::string dir = MakeTempDir();
-  EXPECT_THAT(IdxDataSet::Create(dir, kShape, "train"),
+  EXPECT_THAT(Open(dir),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr(dir + "/train-images-idx3-ubyte.gz"),
                              HasSubstr("dataset-fashion-mnist"),
                              HasSubstr("input.dir"))));
 }
 
-TEST(IdxDataSetTest, RefusesAnEmptyFolderName) {
-  EXPECT_THAT(
-      IdxDataSet::Create("", kShape, "train"),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input.dir")));
+TEST(IdxPartTest, RefusesAnEmptyFolderName) {
+  EXPECT_THAT(Open(""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("input.dir")));
 }
 
-TEST(IdxDataSetTest, RefusesAnotherNumberOfLabels) {
+TEST(IdxPartTest, RefusesAnotherNumberOfLabels) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/5, /*test=*/2);
   WriteFile(dir, "train-labels-idx1-ubyte", IdxHeader(2049, {1}) + "x");
-  EXPECT_THAT(IdxDataSet::Create(dir, kShape, "train"),
+  EXPECT_THAT(Open(dir),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("5 images"), HasSubstr("1 labels"))));
 }
 
-TEST(IdxDataSetTest, AFolderOfImagesAloneIsEnoughToPredict) {
+TEST(IdxPartTest, AFolderOfImagesAloneIsEnoughToPredict) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/5, /*test=*/2);
   ASSERT_EQ(std::remove((dir + "/train-labels-idx1-ubyte").c_str()), 0);
-  EXPECT_THAT(IdxDataSet::Create(dir, kShape, "train"),
-              StatusIs(absl::StatusCode::kNotFound));
-  const auto data_set =
-      IdxDataSet::Create(dir, kShape, "train", LabelKind::kNone);
+  EXPECT_THAT(Open(dir), StatusIs(absl::StatusCode::kNotFound));
+  const auto data_set = Open(dir, kShape, Split::kTrain, LabelKind::kNone);
   ASSERT_THAT(data_set, IsOk());
   EXPECT_EQ((*data_set)->num_examples(), 5);
   EXPECT_EQ((*data_set)->num_classes(), 0);
@@ -86,20 +91,20 @@ TEST(IdxDataSetTest, AFolderOfImagesAloneIsEnoughToPredict) {
   EXPECT_EQ(label, 7);
 }
 
-TEST(IdxDataSetTest, NamesTheRowOfTheLargestLabel) {
+TEST(IdxPartTest, NamesTheRowOfTheLargestLabel) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/3, /*test=*/2);
   const std::string path = WriteFile(dir, "train-labels-idx1-ubyte",
                                      IdxHeader(2049, {3}) + "\1\xff\2");
-  const auto data_set = IdxDataSet::Create(dir, kShape, "train");
+  const auto data_set = Open(dir);
   ASSERT_THAT(data_set, IsOk());
   EXPECT_EQ((*data_set)->LargestLabelPlace(), "row 1 of '" + path + "'");
 }
 
-TEST(IdxDataSetTest, RefusesAnotherImageSize) {
+TEST(IdxPartTest, RefusesAnotherImageSize) {
   const std::string dir = MakeTempDir();
   WriteDataSet(dir, /*train=*/5, /*test=*/2);
-  EXPECT_THAT(IdxDataSet::Create(dir, Shape({1, 28, 28}), "train"),
+  EXPECT_THAT(Open(dir, Shape({1, 28, 28})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("model.input_shape is [1, 28, 28]"),
                              HasSubstr("are [2, 3]"))));
@@ -110,23 +115,22 @@ constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
 // The sums of all pixels were taken from the same package's files
 // with Python's gzip module.
 struct RealHalf {
-  const char* prefix;
+  Split split;
   int64_t examples;
   int64_t pixel_sum;
 };
 constexpr RealHalf kRealHalves[] = {
-    {"train", 60000, 3431114169},
-    {"t10k", 10000, 573469082},
+    {Split::kTrain, 60000, 3431114169},
+    {Split::kTest, 10000, 573469082},
 };
 
-TEST(IdxDataSetTest, ReadsFashionMnistWhole) {
+TEST(IdxPartTest, ReadsFashionMnistWhole) {
   struct stat status;
   if (stat(kFashionMnist, &status) != 0) {
     GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   }
   for (const RealHalf& half : kRealHalves) {
-    const auto data_set =
-        IdxDataSet::Create(kFashionMnist, Shape({1, 28, 28}), half.prefix);
+    const auto data_set = Open(kFashionMnist, Shape({1, 28, 28}), half.split);
     ASSERT_THAT(data_set, IsOk());
     ASSERT_EQ((*data_set)->num_examples(), half.examples);
     EXPECT_EQ((*data_set)->num_classes(), 10);

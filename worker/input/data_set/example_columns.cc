@@ -1,0 +1,325 @@
+#include "worker/input/data_set/example_columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "common/base/escape.h"
+#include "common/base/nearest_name.h"
+#include "common/base/status_macros.h"
+#include "worker/input/data_set/open_part.h"
+
+namespace muster {
+namespace {
+
+constexpr int32_t kMaxExactInteger = 1 << 24;
+constexpr size_t kShownBytes = 80;
+constexpr size_t kShownColumns = 20;
+
+absl::Status Wanted(absl::string_view wanted, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "wanted ", wanted, ", found ",
+      found.empty()
+          ? "none"
+          : absl::StrCat("'", EscapeForLog(found, kShownBytes), "'")));
+}
+
+absl::Status ParseFloat(absl::string_view text, float* value) {
+  if (absl::SimpleAtof(text, value) && std::isfinite(*value)) {
+    return absl::OkStatus();
+  }
+  return Wanted("a finite number", text);
+}
+
+absl::StatusOr<int32_t> ParseInteger(absl::string_view text) {
+  int32_t value;
+  if (absl::SimpleAtoi(text, &value) && value >= -kMaxExactInteger &&
+      value <= kMaxExactInteger) {
+    return value;
+  }
+  return Wanted(absl::StrCat("an integer from -", kMaxExactInteger, " to ",
+                             kMaxExactInteger),
+                text);
+}
+
+absl::StatusOr<int32_t> CheckClass(int64_t found) {
+  if (found >= 0 && found < ClassNames::kMaxClasses) {
+    return static_cast<int32_t>(found);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a label must be a class from 0 to ",
+                   ClassNames::kMaxClasses - 1, ", found ", found));
+}
+
+absl::Status WantedCount(int64_t wanted, int64_t found, const char* what) {
+  if (found == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("wanted ", wanted, " ", what, ", found ", found));
+}
+
+// Absent: not known.
+std::optional<int64_t> CountOf(const Column& column) {
+  if (!column.shape.has_value()) return std::nullopt;
+  int64_t count = 1;
+  for (const int64_t dim : *column.shape) count *= dim;
+  return count;
+}
+
+// Whether an example of shape `found` has its channels last: [H, W, C], where
+// the model reads [C, H, W].
+bool HasChannelsLast(const std::vector<int64_t>& found, const Shape& wanted) {
+  return wanted.rank() == 3 &&
+         found == std::vector<int64_t>{wanted.dim(1), wanted.dim(2),
+                                       wanted.dim(0)} &&
+         found !=
+             std::vector<int64_t>{wanted.dim(0), wanted.dim(1), wanted.dim(2)};
+}
+
+// Copies [H, W, C] to [C, H, W], which is `shape`, and divides by `divisor`.
+template <typename T>
+void ToChannelsFirst(const T* src, const Shape& shape, float divisor,
+                     float* dst) {
+  const int64_t channels = shape.dim(0);
+  const int64_t pixels = shape.dim(1) * shape.dim(2);
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t p = 0; p < pixels; ++p) {
+      *dst++ = static_cast<float>(src[p * channels + c]) / divisor;
+    }
+  }
+}
+
+// Writes the `count` numbers of a cell as they stand.
+absl::Status ReadNumbers(const Cell& cell, ColumnKind kind, int64_t count,
+                         float* dst) {
+  if (const auto* numbers = std::get_if<absl::Span<const float>>(&cell)) {
+    RETURN_IF_ERROR(WantedCount(count, numbers->size(), "numbers"));
+    absl::c_copy(*numbers, dst);
+    return absl::OkStatus();
+  }
+  if (const auto* integers = std::get_if<absl::Span<const int64_t>>(&cell)) {
+    RETURN_IF_ERROR(WantedCount(count, integers->size(), "numbers"));
+    for (const int64_t value : *integers) *dst++ = static_cast<float>(value);
+    return absl::OkStatus();
+  }
+  if (kind == ColumnKind::kText) {
+    return ParseFloat(std::get<absl::string_view>(cell), dst);
+  }
+  return absl::InvalidArgumentError("wanted numbers, found bytes");
+}
+
+// As many of all columns as a message has room for, and the nearest.
+std::vector<std::string> ShownColumns(const std::vector<Column>& columns,
+                                      const std::string& wanted) {
+  std::vector<std::string> names;
+  for (const Column& column : columns) names.push_back(column.name);
+  const std::string nearest = NearestName(wanted, names);
+  if (names.size() <= kShownColumns) return names;
+  names.resize(kShownColumns);
+  if (!nearest.empty() && !absl::c_linear_search(names, nearest)) {
+    names.push_back(nearest);
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<ExampleColumns> ExampleColumns::Create(
+    const DataSetRequest& request, const Part& part) {
+  ExampleColumns columns(request, part);
+  RETURN_IF_ERROR(columns.FindLabels(request, part));
+  RETURN_IF_ERROR(columns.CheckLabels(request, part));
+  RETURN_IF_ERROR(columns.FitValues(request, part));
+  columns.all_ = columns.values_;
+  absl::c_copy(columns.labels_, std::back_inserter(columns.all_));
+  return columns;
+}
+
+ExampleColumns::ExampleColumns(const DataSetRequest& request, const Part& part)
+    : columns_(part.columns()),
+      shape_(request.example_shape),
+      num_targets_(request.labels.num_targets) {}
+
+absl::Status ExampleColumns::FindLabels(const DataSetRequest& request,
+                                        const Part& part) {
+  const std::vector<std::string> names = LabelNames(request);
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (!absl::c_linear_search(names, columns_[i].name)) values_.push_back(i);
+  }
+  if (request.labels.kind == LabelKind::kNone) return absl::OkStatus();
+  for (const std::string& name : names) {
+    const auto found = absl::c_find_if(
+        columns_, [&](const Column& column) { return column.name == name; });
+    if (found == columns_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "opening a data set: '", part.files().back(), "': ",
+          UnknownNameMessage("column", name, ShownColumns(columns_, name)),
+          "; input.label_column names that of the labels"));
+    }
+    labels_.push_back(found - columns_.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExampleColumns::CheckLabels(const DataSetRequest& request,
+                                         const Part& part) const {
+  const bool are_targets = request.labels.kind == LabelKind::kTargets;
+  int64_t count = 0;
+  for (const size_t label : labels_) {
+    const std::optional<int64_t> known = CountOf(columns_[label]);
+    if (!known.has_value()) return absl::OkStatus();
+    count += *known;
+  }
+  const int64_t wanted = are_targets ? num_targets_ : 1;
+  if (count == wanted || labels_.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "opening a data set: ",
+      are_targets ? absl::StrCat("the model's loss compares ", num_targets_,
+                                 " outputs, ")
+                  : "",
+      "wanted ", wanted, " value(s) in the label of a row, found ", count,
+      " in '", part.files().back(), "' (",
+      absl::StrJoin(LabelNames(request), ", "), ")",
+      are_targets && columns_[labels_[0]].kind == ColumnKind::kText
+          ? "; input.label_column names as many columns, separated by commas"
+          : ""));
+}
+
+absl::Status ExampleColumns::FitValues(const DataSetRequest& request,
+                                       const Part& part) {
+  if (values_.size() == 1 && columns_[values_[0]].kind == ColumnKind::kImage) {
+    ASSIGN_OR_RETURN(
+        image_, ExampleImage::Create(shape_, !request.spec.shape().empty()));
+    return absl::OkStatus();
+  }
+  std::vector<int64_t> found = {0};
+  for (const size_t value : values_) {
+    const std::optional<int64_t> count = CountOf(columns_[value]);
+    if (!count.has_value()) return absl::OkStatus();
+    found[0] += *count;
+  }
+  const int64_t count = found[0];
+  if (values_.size() == 1) found = *columns_[values_[0]].shape;
+  if (count == shape_.num_elements()) {
+    turns_channels_ = values_.size() == 1 &&
+                      !columns_[values_[0]].channels_first &&
+                      HasChannelsLast(found, shape_);
+    return absl::OkStatus();
+  }
+  const std::string text = absl::StrJoin(found, ", ");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "opening a data set: model.input_shape is ", shape_.ToString(),
+      ", the examples of '", part.files().front(), "' are [", text, "]",
+      values_.size() == 1 ? "" : " (all columns but the labels)",
+      "; set model.input_shape to ",
+      found.size() == 2 ? absl::StrCat("[1, ", text, "]")
+                        : absl::StrCat("[", text.empty() ? "1" : text, "]"),
+      ", or let the model read other data"));
+}
+
+bool ExampleColumns::has_texts() const {
+  return labels_.size() == 1 && columns_[labels_[0]].kind == ColumnKind::kText;
+}
+
+absl::Status ExampleColumns::ReadValues(const Row& row, float* dst) const {
+  for (const size_t column : values_) {
+    const int64_t count = values_.size() == 1
+                              ? shape_.num_elements()
+                              : CountOf(columns_[column]).value_or(1);
+    const absl::Status status = ReadCell(column, row.cells[column], count, dst);
+    if (!status.ok()) {
+      return Annotate(status,
+                      absl::StrCat("column '", columns_[column].name, "'"));
+    }
+    dst += count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExampleColumns::ReadCell(size_t column, const Cell& cell,
+                                      int64_t count, float* dst) const {
+  const ColumnKind kind = columns_[column].kind;
+  const auto* text = std::get_if<absl::string_view>(&cell);
+  if (text != nullptr && kind != ColumnKind::kText) {
+    const absl::Span<const uint8_t> bytes(
+        reinterpret_cast<const uint8_t*>(text->data()), text->size());
+    if (kind == ColumnKind::kImage) return image_->Decode(bytes, dst);
+    // Raw pixels without a shape have their channels last, as TensorFlow's.
+    const bool turns = columns_[column].shape.has_value() ? turns_channels_
+                                                          : shape_.rank() == 3;
+    return ReadBytes(bytes, count, turns, dst);
+  }
+  const auto* numbers = std::get_if<absl::Span<const float>>(&cell);
+  if (!turns_channels_ || numbers == nullptr) {
+    return ReadNumbers(cell, kind, count, dst);
+  }
+  RETURN_IF_ERROR(WantedCount(count, numbers->size(), "numbers"));
+  ToChannelsFirst(numbers->data(), shape_, 1.0f, dst);
+  return absl::OkStatus();
+}
+
+absl::Status ExampleColumns::ReadBytes(absl::Span<const uint8_t> bytes,
+                                       int64_t count, bool turns,
+                                       float* dst) const {
+  if (static_cast<int64_t>(bytes.size()) != count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "wanted the ", count, " bytes of an example of model.input_shape ",
+        shape_.ToString(), ", found ", bytes.size()));
+  }
+  if (turns) {
+    ToChannelsFirst(bytes.data(), shape_, 255.0f, dst);
+    return absl::OkStatus();
+  }
+  for (const uint8_t byte : bytes) *dst++ = static_cast<float>(byte) / 255.0f;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int32_t> ExampleColumns::ReadClass(
+    const Row& row, const ClassNames* names) const {
+  const Cell& cell = row.cells[labels_[0]];
+  const auto read = [&]() -> absl::StatusOr<int32_t> {
+    if (has_texts()) {
+      if (names != nullptr) return names->Find(ClassText(row));
+      ASSIGN_OR_RETURN(const int32_t number, ParseInteger(ClassText(row)));
+      return CheckClass(number);
+    }
+    const auto* integers = std::get_if<absl::Span<const int64_t>>(&cell);
+    if (integers == nullptr) {
+      return absl::InvalidArgumentError("wanted an integer, found others");
+    }
+    RETURN_IF_ERROR(WantedCount(1, integers->size(), "integer"));
+    return CheckClass(integers->front());
+  };
+  absl::StatusOr<int32_t> label = read();
+  if (label.ok()) return label;
+  return Annotate(label.status(),
+                  absl::StrCat("column '", columns_[labels_[0]].name, "'"));
+}
+
+absl::Status ExampleColumns::ReadTargets(const Row& row, float* dst) const {
+  int64_t left = num_targets_;
+  for (const size_t column : labels_) {
+    const Cell& cell = row.cells[column];
+    const int64_t count =
+        labels_.size() == 1 ? left : CountOf(columns_[column]).value_or(1);
+    absl::Status status = ReadNumbers(cell, columns_[column].kind, count, dst);
+    for (int64_t i = 0; i < count && status.ok(); ++i) {
+      if (std::isfinite(dst[i])) continue;
+      status = absl::InvalidArgumentError(
+          absl::StrCat("a target must be a finite number, found ", dst[i]));
+    }
+    if (!status.ok()) {
+      return Annotate(status,
+                      absl::StrCat("column '", columns_[column].name, "'"));
+    }
+    dst += count;
+    left -= count;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,241 @@
+#include "worker/input/data_set/parts_data_set.h"
+
+#include <algorithm>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "worker/input/data_set/open_part.h"
+#include "worker/input/data_set/table_part.h"
+#include "worker/input/file/bad_rows.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<PartsDataSet>> PartsDataSet::Open(
+    const DataSetType& type, const DataSetRequest& request) {
+  auto data_set = absl::WrapUnique(new PartsDataSet(type, request));
+  RETURN_IF_ERROR(data_set->OpenParts());
+  RETURN_IF_ERROR(data_set->FindClassNames());
+  RETURN_IF_ERROR(data_set->ReadLabels());
+  RETURN_IF_ERROR(data_set->CheckFirstRow());
+  return data_set;
+}
+
+absl::Status PartsDataSet::OpenParts() {
+  ASSIGN_OR_RETURN(HalfParts half, FindParts(type_, request_));
+  for (const PartFiles& files : half.parts) {
+    RETURN_IF_ERROR(AddPart(files));
+  }
+  if (num_examples() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opening a data set: wanted rows, found none in '",
+                     half.files.empty() ? request_.spec.dir() : half.files[0],
+                     "' and the files after it"));
+  }
+  files_ = std::move(half.files);
+  if (!files_.empty()) return absl::OkStatus();
+  for (const auto& part : parts_) {
+    files_.insert(files_.end(), part->files().begin(), part->files().end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::AddPart(const PartFiles& files) {
+  OpenPart* const open =
+      type_.open != nullptr ? type_.open : type_.open_in_order;
+  ASSIGN_OR_RETURN(std::unique_ptr<Part> part,
+                   OpenPartLike(open, request_, files, known_));
+  if (known_.empty()) known_ = part->columns();
+  if (type_.open == nullptr) {
+    ASSIGN_OR_RETURN(part, TablePart::Read(type_, request_, *part));
+  }
+  if (!part->columns().empty()) {
+    ASSIGN_OR_RETURN(ExampleColumns columns,
+                     ExampleColumns::Create(request_, *part));
+    if (columns_.has_value() &&
+        columns.turns_channels() != columns_->turns_channels()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("opening a data set: the channels of the examples of '",
+                       files.back(), "' lie unlike those of the files before"));
+    }
+    if (!columns_.has_value()) columns_.emplace(std::move(columns));
+  }
+  ends_.push_back(num_examples() + *part->num_rows());
+  parts_.push_back(std::move(part));
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::FindClassNames() {
+  const LabelKind kind = request_.labels.kind;
+  if (type_.class_texts == ClassTexts::kNone || kind == LabelKind::kTargets ||
+      (request_.spec.stream() && type_.open_in_order != nullptr)) {
+    return absl::OkStatus();
+  }
+  if (kind == LabelKind::kClass && request_.split == Split::kTrain) {
+    RETURN_IF_ERROR(CollectClassNames());
+  } else {
+    DataSetRequest train = request_;
+    train.split = Split::kTrain;
+    train.labels = {};
+    PartsDataSet half(type_, train);
+    absl::Status status = half.OpenParts();
+    if (status.ok()) status = half.CollectClassNames();
+    // A half without labels may be without the training half, too.
+    if (kind == LabelKind::kClass) RETURN_IF_ERROR(status);
+    names_ = std::move(half.names_);
+  }
+  if (!names_.empty()) known_names_.emplace(names_);
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::CollectClassNames() {
+  if (!columns_.has_value()) return absl::OkStatus();
+  muster::ClassNames found(
+      {}, /*has_numbers=*/type_.class_texts == ClassTexts::kNamesOrNumbers);
+  Row row;
+  for (int64_t i = 0; i < num_examples(); ++i) {
+    absl::Status status = ReadRow(i, columns_->labels(), &row);
+    if (status.ok()) status = found.Number(columns_->ClassText(row)).status();
+    if (!status.ok() && !SkipsLabel(status)) return WithPlace(status, i);
+  }
+  names_ = found.Names();
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::ReadLabels() {
+  if (request_.labels.kind == LabelKind::kNone || !columns_.has_value()) {
+    return absl::OkStatus();
+  }
+  num_classes_ = columns_->columns()[columns_->labels()[0]].num_classes;
+  // Whoever says the classes knows that the labels are among them.
+  if (num_classes_ > 0) return absl::OkStatus();
+  Row row;
+  int32_t label = -1;
+  int32_t largest = -1;
+  std::vector<float> targets(request_.labels.num_targets);
+  ExampleMemory into;
+  into.label = targets.empty() ? &label : nullptr;
+  into.targets = targets.empty() ? nullptr : targets.data();
+  for (int64_t i = 0; i < num_examples(); ++i) {
+    absl::Status status = ReadRow(i, columns_->labels(), &row);
+    if (status.ok()) status = ReadLabel(row, into);
+    if (status.ok()) {
+      if (label <= largest) continue;
+      largest = label;
+      largest_row_ = i;
+    } else if (!SkipsLabel(status)) {
+      return WithPlace(status, i);
+    }
+  }
+  num_classes_ =
+      names_.empty() ? largest + 1 : static_cast<int64_t>(names_.size());
+  return absl::OkStatus();
+}
+
+bool PartsDataSet::SkipsLabel(const absl::Status& status) const {
+  return skips_bad() && !type_.has_labels_apart && IsBadRecord(status);
+}
+
+absl::Status PartsDataSet::CheckFirstRow() const {
+  std::vector<float> values(request_.example_shape.num_elements());
+  const int64_t most = std::min(num_examples(), kMostBadInARow);
+  for (int64_t row = 0; row < most; ++row) {
+    const absl::Status status = ReadStored(row, {values.data()});
+    if (!skips_bad() || !IsBadRecord(status)) return status;
+    if (row + 1 == most) return AllBad(most, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::MakeTargetsOfClasses(int64_t num_targets) {
+  if (num_targets > 1 && num_classes_ > num_targets) {
+    const std::string place = LargestLabelPlace();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the data set has ", num_classes_, " classes",
+        place.empty() ? "" : absl::StrCat(" (the largest in ", place, ")"),
+        ", the model's loss compares ", num_targets,
+        " outputs: give it one for each class, or one in all"));
+  }
+  num_class_targets_ = num_targets;
+  return absl::OkStatus();
+}
+
+const Part& PartsDataSet::PartOf(int64_t* row) const {
+  const auto end = std::upper_bound(ends_.begin(), ends_.end(), *row);
+  if (end != ends_.begin()) *row -= *(end - 1);
+  return *parts_[end - ends_.begin()];
+}
+
+std::string PartsDataSet::RowName(int64_t index) const {
+  return PartOf(&index).RowName(index);
+}
+
+std::string PartsDataSet::LargestLabelPlace() const {
+  if (largest_row_ < 0) return "";
+  int64_t row = largest_row_;
+  return PartOf(&row).Place(row);
+}
+
+absl::Status PartsDataSet::WithPlace(const absl::Status& status,
+                                     int64_t index) const {
+  return AtPlace(status, PartOf(&index).Place(index));
+}
+
+absl::Status PartsDataSet::ReadRow(int64_t index,
+                                   absl::Span<const size_t> wanted,
+                                   Row* row) const {
+  const Part& part = PartOf(&index);
+  if (part.columns().empty()) wanted = {};
+  row->cells.resize(part.columns().size());
+  RETURN_IF_ERROR(part.Read(index, wanted, row));
+  if (!part.columns().empty()) return absl::OkStatus();
+  return absl::DataLossError("the row was damaged when the file was opened");
+}
+
+absl::Status PartsDataSet::ReadLabel(const Row& row,
+                                     const ExampleMemory& into) const {
+  if (request_.labels.kind == LabelKind::kNone) return absl::OkStatus();
+  if (request_.labels.kind == LabelKind::kTargets) {
+    thread_local std::vector<float> unwanted;
+    unwanted.resize(request_.labels.num_targets);
+    return columns_->ReadTargets(
+        row, into.targets != nullptr ? into.targets : unwanted.data());
+  }
+  ASSIGN_OR_RETURN(
+      const int32_t label,
+      columns_->ReadClass(row, known_names_ ? &*known_names_ : nullptr));
+  if (into.label != nullptr) *into.label = label;
+  if (into.targets == nullptr) return absl::OkStatus();
+  if (num_class_targets_ == 1) {
+    into.targets[0] = static_cast<float>(label);
+    return absl::OkStatus();
+  }
+  std::fill_n(into.targets, num_class_targets_, 0.0f);
+  if (label < num_class_targets_) into.targets[label] = 1;
+  return absl::OkStatus();
+}
+
+absl::Status PartsDataSet::ReadStored(int64_t index,
+                                      const ExampleMemory& into) const {
+  // A thread's own, so that nothing is allocated from row to row.
+  thread_local Row row;
+  const absl::Span<const size_t> wanted =
+      columns_.has_value() ? absl::MakeConstSpan(columns_->all())
+                           : absl::Span<const size_t>();
+  absl::Status status = ReadRow(index, wanted, &row);
+  if (status.ok()) status = ReadLabel(row, into);
+  if (status.ok()) status = columns_->ReadValues(row, into.values);
+  return status.ok() ? status : WithPlace(status, index);
+}
+
+absl::Status PartsDataSet::ReadMapped(int64_t index,
+                                      std::optional<int64_t> epoch,
+                                      const ExampleMemory& into) const {
+  if (mapper_ == nullptr) return ReadStored(index, into);
+  const auto read = [&](const ExampleMemory& stored) {
+    return ReadStored(index, stored);
+  };
+  return mapper_->Map(index, epoch, read, into);
+}
+
+}  // namespace muster

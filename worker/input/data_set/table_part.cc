@@ -1,0 +1,133 @@
+#include "worker/input/data_set/table_part.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/process/memory_limit.h"
+#include "worker/input/data_set/open_part.h"
+
+namespace muster {
+namespace {
+
+// One column of values, and the labels, of a table of `part`.
+std::vector<Column> TableColumns(const DataSetRequest& request,
+                                 const ExampleColumns& columns) {
+  Column values = {columns.columns()[columns.values()[0]].name};
+  values.shape->clear();
+  for (int i = 0; i < request.example_shape.rank(); ++i) {
+    values.shape->push_back(request.example_shape.dim(i));
+  }
+  std::vector<Column> table = {std::move(values)};
+  for (const size_t label : columns.labels()) {
+    table.push_back({columns.columns()[label].name});
+    if (request.labels.kind == LabelKind::kClass) {
+      table.back().kind = ColumnKind::kText;
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Part>> TablePart::Read(
+    const DataSetType& type, const DataSetRequest& request, Part& part) {
+  ASSIGN_OR_RETURN(const ExampleColumns columns,
+                   ExampleColumns::Create(request, part));
+  auto table = absl::WrapUnique(
+      new TablePart(type, request, part, TableColumns(request, columns)));
+  Record record;
+  while (true) {
+    record.bad = absl::OkStatus();
+    ASSIGN_OR_RETURN(const bool more, part.Next(&record));
+    if (!more) return table;
+    RETURN_IF_ERROR(table->Add(type, columns, record));
+  }
+}
+
+TablePart::TablePart(const DataSetType& type, const DataSetRequest& request,
+                     const Part& part, std::vector<Column> columns)
+    : Part(part.files(), std::move(columns)),
+      num_values_(request.example_shape.num_elements()),
+      num_floats_(num_values_ + request.labels.num_targets),
+      has_texts_(request.labels.kind == LabelKind::kClass),
+      skips_bad_(request.spec.on_bad_record() == SKIP),
+      place_name_(type.place_name),
+      floats_(num_floats_) {}
+
+absl::Status TablePart::Add(const DataSetType& type,
+                            const ExampleColumns& columns,
+                            const Record& record) {
+  const auto row = static_cast<int64_t>(places_.size());
+  RETURN_IF_ERROR(MakeRoom(row));
+  places_.push_back(static_cast<uint32_t>(record.place));
+  if (has_texts_) texts_.push_back(nullptr);
+  const absl::Status status = Parse(type, columns, record);
+  if (!status.ok()) {
+    if (!skips_bad_) return AtPlace(status, Place(row));
+    bad_rows_.Add(row, status);
+    absl::c_fill(floats_, 0.0f);
+  }
+  absl::c_copy(floats_, std::back_inserter(blocks_.back()));
+  return absl::OkStatus();
+}
+
+absl::Status TablePart::MakeRoom(size_t row) {
+  if (row % block_rows() != 0) return absl::OkStatus();
+  RETURN_IF_ERROR(
+      CheckMemory("the table",
+                  SaturatingProduct(static_cast<int64_t>(blocks_.size()) + 1,
+                                    block_rows() * num_floats_ * sizeof(float)),
+                  OwnMemoryLimit()));
+  blocks_.emplace_back().reserve(block_rows() * num_floats_);
+  return absl::OkStatus();
+}
+
+absl::Status TablePart::Parse(const DataSetType& type,
+                              const ExampleColumns& columns,
+                              const Record& record) {
+  RETURN_IF_ERROR(record.bad);
+  row_.cells.resize(columns.columns().size());
+  RETURN_IF_ERROR(type.parse(columns.columns(), record, columns.all(), &row_));
+  RETURN_IF_ERROR(columns.ReadValues(row_, floats_.data()));
+  if (floats_.size() > num_values_) {
+    RETURN_IF_ERROR(columns.ReadTargets(row_, floats_.data() + num_values_));
+  }
+  if (!has_texts_) return absl::OkStatus();
+  std::string text;
+  if (columns.has_texts()) {
+    text = std::string(columns.ClassText(row_));
+  } else {
+    ASSIGN_OR_RETURN(const int32_t label, columns.ReadClass(row_, nullptr));
+    text = absl::StrCat(label);
+  }
+  texts_.back() = &*distinct_texts_.insert(std::move(text)).first;
+  return absl::OkStatus();
+}
+
+absl::Status TablePart::Read(int64_t row, absl::Span<const size_t> /*wanted*/,
+                             Row* into) const {
+  RETURN_IF_ERROR(bad_rows_.Check(row));
+  const absl::Span<const float> floats =
+      absl::MakeConstSpan(blocks_[row / block_rows()])
+          .subspan(row % block_rows() * num_floats_, num_floats_);
+  into->cells[0] = floats.first(num_values_);
+  if (has_texts_) {
+    into->cells[1] = absl::string_view(*texts_[row]);
+    return absl::OkStatus();
+  }
+  for (size_t i = num_values_; i < floats.size(); ++i) {
+    into->cells[1 + i - num_values_] = floats.subspan(i, 1);
+  }
+  return absl::OkStatus();
+}
+
+std::string TablePart::Place(int64_t row) const {
+  return absl::StrCat(place_name_, " ", places_[row], " of '", files().back(),
+                      "'");
+}
+
+}  // namespace muster

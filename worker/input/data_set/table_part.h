@@ -1,0 +1,75 @@
+#ifndef WORKER_INPUT_DATA_SET_TABLE_PART_H_
+#define WORKER_INPUT_DATA_SET_TABLE_PART_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/node_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/example_columns.h"
+#include "worker/input/data_set/part.h"
+#include "worker/input/file/bad_rows.h"
+
+namespace muster {
+
+// The rows of a part that is read in order, in memory, so that they can be read
+// at random: examples and targets as float32, 4 bytes a value, and each text of
+// a class once.
+class TablePart : public Part {
+ public:
+  // Reads all rows of `part`. Errors: those of its rows, unless bad ones are
+  // skipped, which Read returns then; InvalidArgument (too little memory).
+  static absl::StatusOr<std::unique_ptr<Part>> Read(
+      const DataSetType& type, const DataSetRequest& request, Part& part);
+
+  std::optional<int64_t> num_rows() const override { return places_.size(); }
+  absl::Status Read(int64_t row, absl::Span<const size_t> wanted,
+                    Row* into) const override;
+  std::string Place(int64_t row) const override;
+
+ private:
+  TablePart(const DataSetType& type, const DataSetRequest& request,
+            const Part& part, std::vector<Column> columns);
+
+  absl::Status Add(const DataSetType& type, const ExampleColumns& columns,
+                   const Record& record);
+  absl::Status Parse(const DataSetType& type, const ExampleColumns& columns,
+                     const Record& record);
+
+  // Errors: InvalidArgument (too little memory).
+  absl::Status MakeRoom(size_t row);
+  // The rows of a block of 1 MiB.
+  size_t block_rows() const {
+    return std::max<size_t>(1, (size_t{1} << 18) / num_floats_);
+  }
+
+  // A row's values, and what they and its targets are.
+  const size_t num_values_;
+  const size_t num_floats_;
+  const bool has_texts_;
+  const bool skips_bad_;
+  const std::string place_name_;
+  // [block_rows(), num_floats_] each, so that a growing table is
+  // never copied.
+  std::vector<std::vector<float>> blocks_;
+  // By row; none without texts. They point into `distinct_texts_`.
+  std::vector<const std::string*> texts_;
+  absl::node_hash_set<std::string> distinct_texts_;
+  // By row, modulo 2^32: for messages.
+  std::vector<uint32_t> places_;
+  BadRows bad_rows_;
+  // Memory of the row that is read.
+  Row row_;
+  std::vector<float> floats_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_DATA_SET_TABLE_PART_H_
