@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/fingerprint.h"
+#include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
@@ -516,6 +517,7 @@ std::string WorkerTask::FinishedBefore(const JobGoal& goal) const {
 
 void WorkerTask::CreateSession() {
   const TrainingSession::Options session = SessionOptions();
+  finished_before_ = session.machine.finished;
   const bool reads = is_chief() && options_.read_from.space.has_value() &&
                      session.machine.saved_step < 0;
   TrainingSession::Parts parts;
@@ -705,6 +707,14 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   times.end = options_.clock->Now();
   AddSpeed(StateAtEnd(), times, &result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
+  if (!finished_before_.empty() && result.start_step == result.global_step) {
+    // Who has made no step has no loss and no rates, but the file has.
+    const absl::StatusOr<std::string> old = ReadFile(path);
+    if (old.ok() && HasEvaluation(*old, result.evaluation)) {
+      options_.reporter.Info(absl::StrCat(path, " stays as it is"));
+      return absl::OkStatus();
+    }
+  }
   RETURN_IF_ERROR(OfFile(WriteFile(path, ResultJson(result))));
   options_.reporter.Info(absl::StrCat("wrote ", path));
   return absl::OkStatus();
