@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/checkpoint/write_watch.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
@@ -94,7 +95,11 @@ WorkerTask::~WorkerTask() {
 absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateHealth());
   RETURN_IF_ERROR(CreateTowers());
-  RETURN_IF_ERROR(CreateData());
+  WriteWatch::Options watch;
+  watch.clock = options_.clock;
+  watch.reporter = options_.reporter;
+  RETURN_IF_ERROR(WriteWatch(watch).WatchRead("opening of the data",
+                                              [this] { return CreateData(); }));
   RETURN_IF_ERROR(FitOptimizer());
   RETURN_IF_ERROR(CreateModel());
   coordination_ = std::move(links.coordination);
@@ -103,9 +108,13 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   if (is_chief() && !options_.train_dir.empty()) {
-    RETURN_IF_ERROR(WriteClassNames(
-        options_.train_dir, data_set_ == nullptr ? std::vector<std::string>()
-                                                 : data_set_->ClassNames()));
+    RETURN_IF_ERROR(
+        chief_->write_watch()->Watch("write of the classes' names", [this] {
+          return WriteClassNames(options_.train_dir,
+                                 data_set_ == nullptr
+                                     ? std::vector<std::string>()
+                                     : data_set_->ClassNames());
+        }));
   }
   RETURN_IF_ERROR(CreateHooks());
   CreateSession();
@@ -678,7 +687,7 @@ void WorkerTask::MarkFinished(const std::string& folder,
   run.set_stop_reason(end.stop_reason);
   *run.mutable_stop() = session_->job_state().stop();
   const absl::Status written =
-      WriteFileAtomically(FinishedRunPath(folder), FinishedRunText(run));
+      WriteFile(FinishedRunPath(folder), FinishedRunText(run));
   if (written.ok()) return;
   options_.reporter.Warning(absl::StrCat(
       "how the run has ended is not kept beside its last checkpoint: ",
