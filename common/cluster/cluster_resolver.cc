@@ -224,9 +224,8 @@ std::string LauncherOfSeveral(
   };
   // An index from 0, without the number of processes, is the last.
   constexpr Variable kVariables[] = {
-      {"SLURM_STEP_NUM_TASKS", 2}, {"OMPI_COMM_WORLD_SIZE", 2},
-      {"PMI_SIZE", 2},             {"WORLD_SIZE", 2},
-      {"JOB_COMPLETION_INDEX", 1},
+      {"SLURM_STEP_NUM_TASKS", 2}, {"OMPI_COMM_WORLD_SIZE", 2}, {"PMI_SIZE", 2},
+      {"WORLD_SIZE", 2},           {"JOB_COMPLETION_INDEX", 1},
   };
   for (const Variable& variable : kVariables) {
     const std::string value = environment(variable.name);

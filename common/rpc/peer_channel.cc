@@ -25,9 +25,9 @@ std::shared_ptr<grpc::Channel> PeerChannel::Get() const {
 
 void PeerChannel::OnFailure(const std::shared_ptr<grpc::Channel>& used,
                             const absl::Status& status) {
-  const bool is_deaf = absl::IsDeadlineExceeded(status) &&
-                       used->GetState(/*try_to_connect=*/false) ==
-                           GRPC_CHANNEL_READY;
+  const bool is_deaf =
+      absl::IsDeadlineExceeded(status) &&
+      used->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
   if (!is_deaf && ReasonOf(status) != ErrorReason::kCertificateEnded) return;
   std::shared_ptr<grpc::Channel> dropped;  // goes without the lock
   absl::MutexLock lock(&mu_);
