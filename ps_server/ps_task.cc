@@ -377,7 +377,8 @@ bool PsTask::AwaitSaves() {
         std::make_unique<SaveAsker>(ps_0, SelfIn(space), options_.clock));
     askers_.back()->Begin(kSavePatience);
   }
-  for (const auto& asker : askers_) asker->Await();
+  const auto is_saving = [this] { return shard_.IsBeingSaved(); };
+  for (const auto& asker : askers_) asker->Await(is_saving);
   for (const auto& asker : askers_) {
     if (askers_.size() > 1) asker->Confirm();
   }

@@ -103,7 +103,7 @@ class PsTask {
 
   // After a signal, before Drain: stops being ready and has the chief save; if
   // the job is done, task 0 waits until the other ps tasks know. Takes at most
-  // 6 s. Returns whether the job is done.
+  // 6 s, or longer while it saves. Returns whether the job is done.
   bool SaveBeforeEnd();
 
   // Stops being ready, finishes what is in flight, answers who waits, prints

@@ -1,6 +1,5 @@
 #include "common/base/clock.h"
 
-#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -32,8 +31,7 @@ std::unique_ptr<ClockThread> Clock::StartThread(
 }
 
 absl::Time MonotonicClock::Now() const {
-  return absl::UnixEpoch() +
-         absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+  return absl::UnixEpoch() + AwakeNow();
 }
 
 const Clock* SystemClock() {

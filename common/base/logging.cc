@@ -85,10 +85,16 @@ absl::Status SetUpLogging(const LogOptions& options) {
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<spdlog::logger> logger,
-                   MakeLogger(options, std::move(sink)));
-  spdlog::set_default_logger(std::move(logger));
-  return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<spdlog::logger>> logger =
+      MakeLogger(options, sink);
+  const absl::Status status = logger.status();
+  if (!logger.ok()) {
+    LogOptions known = options;
+    known.level = LogOptions().level;
+    logger = MakeLogger(known, sink);
+  }
+  spdlog::set_default_logger(*std::move(logger));
+  return Annotate(status, "--log_level");
 }
 
 void LogLine(Reporter::Level level, absl::string_view line) {

@@ -13,8 +13,10 @@ constexpr absl::Duration kSayEvery = absl::Seconds(30);
 
 }  // namespace
 
-int64_t SlowWrites::Begin(std::string what, absl::Time now) {
-  writes_[++last_number_] = {std::move(what), now, now + kSayFirst};
+int64_t SlowWrites::Begin(std::string what, absl::Time now, Kind kind) {
+  writes_[++last_number_] = {
+      std::move(what), now, now + kSayFirst,
+      kind == Kind::kWrite ? now + limit_ : absl::InfiniteFuture()};
   return last_number_;
 }
 
@@ -23,7 +25,7 @@ SlowWrites::Due SlowWrites::Handle(absl::Time now) {
   bool is_any_overdue = false;
   for (auto& [number, write] : writes_) {
     const bool is_said = now >= write.say_at;
-    const bool is_overdue = now >= write.since + limit_;
+    const bool is_overdue = now >= write.overdue_at;
     while (write.say_at <= now) write.say_at += kSayEvery;
     if (is_said) {
       due.lines.push_back(absl::StrCat(
@@ -49,7 +51,7 @@ absl::Time SlowWrites::next_due() const {
   absl::Time due = absl::InfiniteFuture();
   for (const auto& [number, write] : writes_) {
     due = std::min(due, write.say_at);
-    if (!write.is_reported) due = std::min(due, write.since + limit_);
+    if (!write.is_reported) due = std::min(due, write.overdue_at);
   }
   return due;
 }

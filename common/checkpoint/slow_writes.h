@@ -11,9 +11,10 @@
 
 namespace muster {
 
-// The writes that are under way, and what is to be said of those that take
-// long: a line after 10 s and every 30 s from then on, and, once one has taken
-// longer than a limit, a report. Knows no clock. Not thread-safe.
+// The writes that are under way, and reads, and what is to be said of those
+// that take long: a line after 10 s and every 30 s from then on, and, once a
+// write has taken longer than a limit, a report. Knows no clock. Not
+// thread-safe.
 class SlowWrites {
  public:
   struct Due {
@@ -25,8 +26,10 @@ class SlowWrites {
 
   explicit SlowWrites(absl::Duration limit) : limit_(limit) {}
 
+  enum class Kind { kWrite, kRead };
+
   // The "save of step 400" begins. Returns its number, for End.
-  int64_t Begin(std::string what, absl::Time now);
+  int64_t Begin(std::string what, absl::Time now, Kind kind = Kind::kWrite);
   void End(int64_t number) { writes_.erase(number); }
 
   // What is due at `now`; each thing once.
@@ -39,6 +42,7 @@ class SlowWrites {
     std::string what;
     absl::Time since;
     absl::Time say_at;
+    absl::Time overdue_at;
     bool is_reported = false;
   };
 

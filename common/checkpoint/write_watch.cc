@@ -17,10 +17,10 @@ WriteWatch::~WriteWatch() {
   thread_.reset();
 }
 
-int64_t WriteWatch::Begin(std::string what) {
+int64_t WriteWatch::Begin(std::string what, SlowWrites::Kind kind) {
   absl::MutexLock lock(&mu_);
   has_changed_ = true;
-  return writes_.Begin(std::move(what), options_.clock->Now());
+  return writes_.Begin(std::move(what), options_.clock->Now(), kind);
 }
 
 void WriteWatch::End(int64_t number) {

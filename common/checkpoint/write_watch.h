@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// Says from a thread of its own that writes to the disk take long, as a call
+// Says from a thread of its own that writes and reads take long, as a call
 // that hangs in the kernel says nothing: SlowWrites has when. Thread-safe.
 //
 //   const absl::Status saved = watch.Watch("save of step 400", [&] {
@@ -40,16 +40,22 @@ class WriteWatch {
   // Returns what `write` does.
   template <typename Write>
   auto Watch(std::string what, const Write& write) {
-    const Watched watched(this, std::move(what));
+    const Watched watched(this, std::move(what), SlowWrites::Kind::kWrite);
     return write();
+  }
+  // The same without a limit.
+  template <typename Read>
+  auto WatchRead(std::string what, const Read& read) {
+    const Watched watched(this, std::move(what), SlowWrites::Kind::kRead);
+    return read();
   }
 
  private:
   // A write, while it lives.
   class Watched {
    public:
-    Watched(WriteWatch* watch, std::string what)
-        : watch_(watch), number_(watch->Begin(std::move(what))) {}
+    Watched(WriteWatch* watch, std::string what, SlowWrites::Kind kind)
+        : watch_(watch), number_(watch->Begin(std::move(what), kind)) {}
     ~Watched() { watch_->End(number_); }
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
@@ -59,7 +65,7 @@ class WriteWatch {
     const int64_t number_;
   };
 
-  int64_t Begin(std::string what);
+  int64_t Begin(std::string what, SlowWrites::Kind kind);
   void End(int64_t number);
   void ThreadLoop();
 

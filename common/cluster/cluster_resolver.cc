@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/read_file.h"
@@ -145,6 +146,14 @@ absl::StatusOr<ResolvedCluster> ResolveStandalone(
         "--job_name or --task_index is given, but no cluster that it could "
         "be a task of; add --cluster=FILE, or --ps_hosts and --worker_hosts");
   }
+  if (!options.standalone && !options.launcher.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.launcher,
+        " says that this is one of several processes, but no cluster is given: "
+        "each would train alone, as worker 0; give --cluster=FILE, or "
+        "--ps_hosts and --worker_hosts (srun: scripts/muster task), or "
+        "--standalone for as many trainings"));
+  }
   return ResolvedCluster{ClusterSpec(), MakeTaskId(options.jobs.front(), 0),
                          "standalone"};
 }
@@ -206,6 +215,27 @@ absl::StatusOr<ClusterSpec> SpecOf(const ClusterSource& source,
 }
 
 }  // namespace
+
+std::string LauncherOfSeveral(
+    absl::FunctionRef<std::string(const char*)> environment) {
+  struct Variable {
+    const char* name;
+    int least;
+  };
+  // An index from 0, without the number of processes, is the last.
+  constexpr Variable kVariables[] = {
+      {"SLURM_STEP_NUM_TASKS", 2}, {"OMPI_COMM_WORLD_SIZE", 2}, {"PMI_SIZE", 2},
+      {"WORLD_SIZE", 2},           {"JOB_COMPLETION_INDEX", 1},
+  };
+  for (const Variable& variable : kVariables) {
+    const std::string value = environment(variable.name);
+    int number = 0;
+    if (absl::SimpleAtoi(value, &number) && number >= variable.least) {
+      return absl::StrCat(variable.name, "=", number);
+    }
+  }
+  return "";
+}
 
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<ClusterSource> sources,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_spec.h"
 #include "proto/cluster.pb.h"
@@ -25,6 +26,8 @@ struct ClusterOptions {
   bool standalone = false;
   // The environment variable TF_CONFIG; "" if not set.
   std::string tf_config;
+  // LauncherOfSeveral(environment).
+  std::string launcher;
 
   // Given by the binary: the jobs that it can run, {"ps"} or {"worker",
   // "chief"}. The first is the default.
@@ -44,6 +47,13 @@ struct ResolvedCluster {
   std::string source;
 };
 
+// The variable by which a launcher (srun, mpirun, torchrun, an indexed Job of
+// Kubernetes) says that this process is one of several: "WORLD_SIZE=4"; "" if
+// none does. `environment` gives a variable's value, "" for one that is not
+// set.
+std::string LauncherOfSeveral(
+    absl::FunctionRef<std::string(const char*)> environment);
+
 // Finds the cluster and the own task. Sources, the first that says something
 // decides: flags, the file, TF_CONFIG, standalone. The own job and index
 // default to the binary's and 0. Reads the file.
@@ -51,10 +61,10 @@ struct ResolvedCluster {
 // sources that contradict each other (naming both and the first difference),
 // an unknown job, a cluster without ps tasks where that cannot be, one that
 // lists localhost or 0.0.0.0 beside other hosts, a TF_CONFIG that has something
-// but no cluster where no other source has one, and an own task that the
-// cluster lacks; and those of ReadFile. An evaluator may be
-// missing: TensorFlow's TF_CONFIG never lists it, because no other task talks
-// to it.
+// but no cluster where no other source has one, one of a launcher's processes
+// with neither a cluster nor --standalone, and an own task that the cluster
+// lacks; and those of ReadFile. An evaluator may be missing: TensorFlow's
+// TF_CONFIG never lists it, because no other task talks to it.
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options);
 
 }  // namespace muster

@@ -29,6 +29,9 @@ constexpr Cause kCauses[] = {
     {"keepalive watchdog timeout",
      "the connection went silent; is the host up and the network whole?"},
     {"Connection timed out", "connecting timed out; is the host up?"},
+    {"Failed parsing HTTP/2",
+     "what answers there is no ps task: another program has the port"},
+    {"handshaker shutdown", "connecting was cut short; is the peer up?"},
     {"Tls handshake failed", "the TLS handshake failed"},
     {"failed to connect to all addresses; last error: UNAVAILABLE",
      "the peer closed the new connection: it refuses this task's certificate, "

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/monotonic_wait.h"
+
 namespace muster {
 
 absl::Duration TransferTimeout(int64_t bytes) {
@@ -18,8 +20,9 @@ gpr_timespec ToGrpcDeadline(absl::Time deadline) {
   if (deadline == absl::InfinitePast()) {
     return gpr_inf_past(GPR_CLOCK_MONOTONIC);
   }
-  // MonotonicClock counts CLOCK_MONOTONIC from the Unix epoch.
-  const timespec time = absl::ToTimespec(deadline - absl::UnixEpoch());
+  // MonotonicClock counts from the Unix epoch, and gRPC counts the gaps, too.
+  const timespec time =
+      absl::ToTimespec(deadline - absl::UnixEpoch() + OwnAwakeTime().gaps());
   gpr_timespec result;
   result.tv_sec = time.tv_sec;
   result.tv_nsec = static_cast<int32_t>(time.tv_nsec);

@@ -25,7 +25,10 @@ std::shared_ptr<grpc::Channel> PeerChannel::Get() const {
 
 void PeerChannel::OnFailure(const std::shared_ptr<grpc::Channel>& used,
                             const absl::Status& status) {
-  if (ReasonOf(status) != ErrorReason::kCertificateEnded) return;
+  const bool is_deaf =
+      absl::IsDeadlineExceeded(status) &&
+      used->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+  if (!is_deaf && ReasonOf(status) != ErrorReason::kCertificateEnded) return;
   std::shared_ptr<grpc::Channel> dropped;  // goes without the lock
   absl::MutexLock lock(&mu_);
   // Many calls on one channel hear the same.

@@ -15,8 +15,10 @@
 namespace muster {
 
 // The channel to a peer, which is opened anew when the peer answers that the
-// certificate of this end has ended (ErrorReason::kCertificateEnded): gRPC
-// would keep the connection, with what was shown when it was made. Thread-safe.
+// certificate of this end has ended (ErrorReason::kCertificateEnded), and when
+// a call's deadline passes while it is connected: after a damaged frame a
+// server may answer pings, but no call. gRPC would keep the connection, with
+// what was shown when it was made. Thread-safe.
 class PeerChannel {
  public:
   using OpenFunction = std::function<std::shared_ptr<grpc::Channel>()>;

@@ -213,9 +213,10 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
     listeners_.OnWatch(request.sender(), request.state_version(),
                        state_version_, now);
   }
-  const absl::Duration wait =
-      std::clamp(absl::Milliseconds(request.max_wait_ms()),
-                 absl::ZeroDuration(), options_.max_watch);
+  // Who only waits is heard of by it.
+  const absl::Duration wait = std::clamp(
+      absl::Milliseconds(request.max_wait_ms()), absl::ZeroDuration(),
+      std::min(options_.max_watch, options_.worker_timeout / 2));
   watches_.push_back({watch_id, request.state_version(), now + wait});
   return absl::OkStatus();
 }

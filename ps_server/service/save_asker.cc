@@ -1,5 +1,7 @@
 #include "ps_server/service/save_asker.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/config/namespace_name.h"
 #include "common/rpc/deadline.h"
@@ -12,6 +14,11 @@ namespace {
 
 // A Watch is answered by ps task 0 before its deadline.
 constexpr absl::Duration kAnswerTime = absl::Milliseconds(500);
+// A ps goes on so long after it has seen that it is being saved, in all so
+// long: with the drain less than the 30 s that Kubernetes, Slurm and systemd
+// give.
+constexpr absl::Duration kSavingPatience = absl::Seconds(2);
+constexpr absl::Duration kLongestSave = absl::Seconds(22);
 
 }  // namespace
 
@@ -31,11 +38,15 @@ void SaveAsker::Begin(absl::Duration patience) {
   verdict_ = Ask(&*wait_);
 }
 
-void SaveAsker::Await() {
+void SaveAsker::Await(absl::FunctionRef<bool()> is_saving) {
   while (verdict_ == SaveWait::Verdict::kWait) {
     // Rounded up: it would ask again and again in the last millisecond.
     const absl::StatusOr<JobState> state =
         WatchOnce(wait_->give_up() - clock_->Now() + absl::Milliseconds(1));
+    if (is_saving()) {
+      wait_->Extend(
+          std::min(start_ + kLongestSave, clock_->Now() + kSavingPatience));
+    }
     verdict_ = state.ok() ? wait_->OnState(*state, clock_->Now())
                           : wait_->OnFailure(state.status());
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -26,8 +27,9 @@ class SaveAsker {
 
   // Asks; the answer is waited for at most so long.
   void Begin(absl::Duration patience);
-  // Waits for the verdict. REQUIRES: Begin.
-  void Await();
+  // Waits for the verdict; longer while `is_saving`: on a slow disk a save that
+  // has begun takes its time. REQUIRES: Begin.
+  void Await(absl::FunctionRef<bool()> is_saving);
   // Looks whether a save still holds what its job has counted: others were
   // waited for meanwhile, in which the model may have been loaded anew.
   void Confirm();

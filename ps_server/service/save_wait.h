@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_SERVICE_SAVE_WAIT_H_
 #define PS_SERVER_SERVICE_SAVE_WAIT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -35,6 +36,9 @@ class SaveWait {
   // A call to ps task 0 failed.
   Verdict OnFailure(const absl::Status& status);
 
+  // Waits until `give_up`, if that is later.
+  void Extend(absl::Time give_up) { give_up_ = std::max(give_up_, give_up); }
+
   absl::Time give_up() const { return give_up_; }
   // The cause of kNotSaved.
   const std::string& reason() const { return reason_; }
@@ -42,7 +46,7 @@ class SaveWait {
  private:
   Verdict GiveUp(std::string reason);
 
-  const absl::Time give_up_;
+  absl::Time give_up_;
   int64_t save_request_ = 0;
   std::string reason_;
 };

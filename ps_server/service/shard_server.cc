@@ -242,6 +242,17 @@ ShardCounters ShardServer::counters() const {
   return sum;
 }
 
+bool ShardServer::IsBeingSaved() {
+  bool found = false;
+  // Once closed, none is.
+  RunAndWait([&] {
+    shard_.ForEachModel([&found](const std::string&, const ShardModel& model) {
+      found |= model.has_snapshot();
+    });
+  }).IgnoreError();
+  return found;
+}
+
 absl::Status ShardServer::RunAndWait(absl::FunctionRef<void()> task) {
   absl::Notification done;
   const bool posted = strand_.Post([&] {

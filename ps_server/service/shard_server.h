@@ -110,6 +110,9 @@ class ShardServer : public DataLink {
     return Strand::YieldHook(&strand_, hook);
   }
 
+  // Whether a model is being read to be saved. Waits for its turn.
+  bool IsBeingSaved();
+
   // The counts of the models that there are, together. REQUIRES: Close was
   // called.
   ShardCounters counters() const;

@@ -83,6 +83,8 @@ class ShardModel : private PartApplier {
   }
   ShardPhase phase() const { return phase_; }
   ShardCounters counters() const;
+  // Somebody reads it to save it.
+  bool has_snapshot() const { return snapshot_.id() != 0; }
   // "" before the first Define.
   const std::string& optimizer_name() const {
     return definition_.optimizer_name;

@@ -12,8 +12,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 # A package (package.py) has its programs there, and nothing to build.
 PACKAGED = os.path.join(ROOT, "bin")
 IS_PACKAGE = os.path.isdir(PACKAGED)
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-VARIABLE = re.compile(r"(^|/)\$[A-Za-z_][A-Za-z0-9_]*(/|$)|\$[{(]")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+VARIABLE = re.compile(r"(^|/)\$[A-Za-z_][A-Za-z0-9_]*(/|$)|\$[{(]|`|"
+                      r"\$[A-Z_][A-Z0-9_]+(?![A-Za-z0-9_])")
+MARKS = re.compile(r"""(["']).*\1$|\s|.*\s$""", re.DOTALL)
 
 
 def parse_arguments(argv):
@@ -125,7 +127,9 @@ def local_path(text):
     """A type of argparse: refuses what cannot be meant as the name of a file or
     folder of this machine. common/config/local_path.h is its twin."""
     why = ""
-    if SCHEME.match(text):
+    if text.startswith("file:/"):
+        why = "is an address: write the path alone, without file:"
+    elif SCHEME.match(text):
         why = ("is no path of this machine, and no other storage is opened: "
                "mount it (NFS, s3fs, gcsfuse, ...) and give the path that it "
                "has there")
@@ -137,6 +141,10 @@ def local_path(text):
         why = ("would be a file or folder of just that name, as no shell has "
                "put in the variable (in single quotes and in files it does "
                "not): write the path out")
+    elif MARKS.match(text):
+        why = ("would be a file or folder of just that name, with the quotes "
+               "or blanks around it (a file of flags wants none): leave them "
+               "out")
     if why:
         raise argparse.ArgumentTypeError("'%s' %s" % (text, why))
     return text

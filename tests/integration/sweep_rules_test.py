@@ -51,8 +51,11 @@ class PathTest(harness.TestCase):
 
     MISTAKES = ("s3://bucket/run", "hdfs://h:9000/r", "file:///data", "~",
                 "~/run", "~user/run", "$HOME", "$HOME/run", "/data/$USER/r",
-                "${HOME}/run", "$(pwd)/run")
-    HONEST = ("a~b", "cost$5", "./~/run", "$RECYCLE.BIN", "a$b", "10:30/run",
+                "${HOME}/run", "$(pwd)/run", "run_$SLURM_JOB_ID", "a/$RUN.1",
+                "`date`", "s3:/b/r", "file:/data", '"r"', "'r'", "r ", " /r",
+                "r\r")
+    HONEST = ("a~b", "cost$5", "./~/run", "us$A", "a$b", "x/y:/z",
+              "'90s", "a b", "10:30/run",
               "x/y://z", "100%h", "")
 
     def refusal(self, parse, *flags):

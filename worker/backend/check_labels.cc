@@ -1,5 +1,7 @@
 #include "worker/backend/check_labels.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
@@ -22,6 +24,20 @@ absl::Status CheckLabels(const SoftmaxCrossEntropyDesc& desc,
         "; check that the data set has as many classes as the last layer"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckProbabilities(absl::Span<const float> targets,
+                                int64_t num_targets) {
+  const auto wrong =
+      std::find_if(targets.begin(), targets.end(),
+                   [](float target) { return !(target >= 0 && target <= 1); });
+  if (wrong == targets.end()) return absl::OkStatus();
+  const int64_t at = wrong - targets.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sigmoid cross-entropy: a target must be a probability from 0 to 1, is ",
+      *wrong, " (target ", at % num_targets, " of row ", at / num_targets,
+      " of a batch); correct the data, give each class an output, or take "
+      "mean_squared_error for other numbers"));
 }
 
 }  // namespace muster

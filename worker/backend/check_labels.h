@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "worker/backend/operation.h"
 
 namespace muster {
@@ -16,6 +17,11 @@ absl::Status CheckRows(int64_t batch, int64_t rows);
 // uses one as an index. `labels` holds at least `rows` values.
 absl::Status CheckLabels(const SoftmaxCrossEntropyDesc& desc,
                          const int32_t* labels, int64_t rows);
+
+// InvalidArgument unless all of `targets`, [rows, num_targets], are from 0 to
+// 1: another one gives a loss of probabilities that has no least value.
+absl::Status CheckProbabilities(absl::Span<const float> targets,
+                                int64_t num_targets);
 
 }  // namespace muster
 

@@ -18,6 +18,12 @@ namespace muster {
 ModelLoader::ModelLoader(Options options) : options_(std::move(options)) {}
 
 LoadEvent ModelLoader::Load(const LoadModel& epoch) {
+  if (options_.watch == nullptr) return LoadNow(epoch);
+  return options_.watch->WatchRead("load of the model",
+                                   [&] { return LoadNow(epoch); });
+}
+
+LoadEvent ModelLoader::LoadNow(const LoadModel& epoch) {
   settled_ = true;
   options_.client->SetEpoch(epoch.model_epoch, epoch.ps_incarnations);
   if (options_.train_dir.empty()) return Initialize();

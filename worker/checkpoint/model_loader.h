@@ -9,6 +9,7 @@
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
+#include "common/checkpoint/write_watch.h"
 #include "proto/checkpoint.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/namespace_weights.h"
@@ -48,6 +49,8 @@ class ModelLoader : public ModelSource {
     // The run's data: if a checkpoint was of other data, that is said.
     DataFiles data;
     Reporter reporter;
+    // Says that a checkpoint takes long to read; may be null.
+    WriteWatch* watch = nullptr;
   };
 
   explicit ModelLoader(Options options);
@@ -60,6 +63,7 @@ class ModelLoader : public ModelSource {
   void Enter();
 
  private:
+  LoadEvent LoadNow(const LoadModel& epoch);
   // The model of a checkpoint that was found to be usable.
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
                                       RestoredPositions positions);

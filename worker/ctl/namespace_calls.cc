@@ -93,6 +93,10 @@ absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call,
   options.cluster_file = call.Flag("cluster");
   options.ps_hosts = call.Flag("ps_hosts");
   options.jobs = {kPsJob};
+  if ((options.cluster_file + options.ps_hosts).empty()) {
+    return absl::InvalidArgumentError(
+        "no ps task is given; wanted --cluster=FILE or --ps_hosts=HOST:PORT");
+  }
   ASSIGN_OR_RETURN(const ResolvedCluster cluster, ResolveCluster(options));
   NamespaceCalls calls;
   ASSIGN_OR_RETURN(calls.keys_, ReadKeys(call.Flag("certs_dir"), purpose));

@@ -125,6 +125,12 @@ absl::Status ReadCall(const Verb& verb, absl::Span<const std::string> args,
         [&name](const Verb::Flag& each) { return each.name == name; });
     if (flag == verb.flags.end()) return UnknownFlag(verb, name);
     if (absl::StrContains(text, '=')) {
+      if (flag->is_switch && halves.second != "true" &&
+          halves.second != "false") {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--", name, " must be true or false, found '",
+                         EscapeForLog(halves.second), "'"));
+      }
       call->flags[name].push_back(halves.second);
     } else if (flag->is_switch) {
       call->flags[name].push_back("true");

@@ -12,6 +12,7 @@
 #include "common/process/memory_limit.h"
 #include "common/tensor/aligned_places.h"
 #include "common/tensor/dtype.h"
+#include "worker/backend/check_labels.h"
 #include "worker/executor/device_executor.h"
 #include "worker/executor/host_executor.h"
 #include "worker/executor/pipeline_costs.h"
@@ -427,7 +428,9 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
                      " values of input and ", needed_labels,
                      " of labels; it has ", input.size(), " and ", labels));
   }
-  return absl::OkStatus();
+  if (loss_.prediction != Prediction::kSigmoid) return absl::OkStatus();
+  return CheckProbabilities(batch.targets().first(batch.rows * num_outputs_),
+                            num_outputs_);
 }
 
 absl::StatusOr<CompiledModel::StepResult> CompiledModel::Run(

@@ -448,10 +448,13 @@ bool SessionMachine::Connect() {
 
 void SessionMachine::WaitForPs() {
   const std::string missing = peers_.DescribeMissing();
-  // While one of them is there, the others may only be late.
-  const absl::Duration patience = peers_.IsAnyGreetedBut(options_.own_ps)
-                                      ? absl::InfiniteDuration()
-                                      : end_.PatienceForPs(state_);
+  // While one of them is there, the others may only be late; but whoever knows
+  // that the run is finished asks ps task 0 alone.
+  const bool may_be_late = options_.finished.empty() || options_.own_ps >= 0
+                               ? peers_.IsAnyGreetedBut(options_.own_ps)
+                               : peers_.IsGreeted(0);
+  const absl::Duration patience =
+      may_be_late ? absl::InfiniteDuration() : end_.PatienceForPs(state_);
   if (patience < absl::InfiniteDuration() &&
       now_ >= waiting_.since() + std::min(patience, options_.max_wait)) {
     SayLine(end_.DescribeGonePs(state_, missing));
@@ -526,9 +529,18 @@ void SessionMachine::ResumeEpoch() {
   actions_.push_back(chief_.Resume(state_, peers_.replies()));
 }
 
-// Exits if not.
 bool SessionMachine::ShardsHoldOwnModel() {
-  if (state_.fingerprint() == options_.model_fingerprint) return true;
+  if (state_.fingerprint() == options_.model_fingerprint) {
+    doubts_state_ = false;
+    return true;
+  }
+  // An answer that was damaged on its way may still be one. Who has been in the
+  // model registers anew, whatever version that state has.
+  if (steps_.last_epoch() > 0 && !std::exchange(doubts_state_, true)) {
+    registered_with_ = 0;
+    Reconnect(absl::UnavailableError("it told of another model"));
+    return false;
+  }
   ExitWith({kExitBadConfig,
             absl::StrFormat(
                 "the ps tasks hold another model (fingerprint %016x, this "

@@ -109,6 +109,7 @@ class SessionMachine {
   void OnAsked(const absl::StatusOr<RegisterReply>& reply);
   bool WantsToGoOn(const JobState& state) const;
   void ResumeEpoch();
+  // Exits if not, or asks once more who has been told otherwise.
   bool ShardsHoldOwnModel();
   void AdvanceWithoutEpoch();
   bool UseEpoch();
@@ -184,6 +185,8 @@ class SessionMachine {
   absl::Time ask_at_ = absl::InfiniteFuture();
   // It has been a member; its registering makes a job that is DONE go on.
   bool was_member_ = false;
+  // The last state told of another model.
+  bool doubts_state_ = false;
   bool goes_on_ = false;
   bool watching_ = false;
 

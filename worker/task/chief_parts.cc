@@ -91,10 +91,12 @@ absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
 
 absl::Status ChiefParts::CreateLoader() {
   const WorkerOptions& options = *worker_.options;
-  ASSIGN_OR_RETURN(weights_, InitialWeights::OpenForRun(
-                                 restored_files_.get(), options.init,
-                                 worker_.placed->tensors, options.train_dir,
-                                 options.reporter));
+  ASSIGN_OR_RETURN(
+      weights_, write_watch_->WatchRead("opening of the initial weights", [&] {
+        return InitialWeights::OpenForRun(restored_files_.get(), options.init,
+                                          worker_.placed->tensors,
+                                          options.train_dir, options.reporter);
+      }));
   ModelLoader::Options load;
   load.file_system = restored_files_.get();
   load.train_dir = options.train_dir;
@@ -110,6 +112,7 @@ absl::Status ChiefParts::CreateLoader() {
   load.goal.stop = options.training.stop();
   load.data = worker_.data;
   load.reporter = options.reporter;
+  load.watch = write_watch_.get();
   loader_ = std::make_unique<ModelLoader>(load);
   return absl::OkStatus();
 }

@@ -144,7 +144,9 @@ bool EvaluatorTask::interrupted() const {
 
 absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
     const CheckpointReader& reader) {
-  RETURN_IF_ERROR(saved_->LoadCheckpoint(reader));
+  RETURN_IF_ERROR(
+      write_watch_->WatchRead(absl::StrCat("read of ", reader.path()),
+                              [&] { return saved_->LoadCheckpoint(reader); }));
   return EvaluateModel(
       options_.training.evaluation(), *test_set_, saved_->model(), batch_,
       [this] { return !interrupted(); }, bad_records_.get());
@@ -160,7 +162,10 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
     // A process before this one, or the training before it went back, may have
     // drawn these steps.
     if (last_step_ < 0 || step <= last_step_) summaries_->AddSessionStart(step);
-    MakeEvaluationSummaries(summaries_.get(), options_.reporter)(step, result);
+    write_watch_->Watch("write of the summaries", [&] {
+      MakeEvaluationSummaries(summaries_.get(), options_.reporter)(step,
+                                                                   result);
+    });
   }
   last_step_ = step;
   const std::string path = absl::StrCat(options_.train_dir, "/evaluator.json");

@@ -7,9 +7,11 @@
 
 #include <cerrno>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/file_descriptor.h"
 #include "common/config/json_quote.h"
 
@@ -149,6 +151,15 @@ std::string EvaluationJson(const EvaluationResult& result) {
   JsonObject object(2);
   AddEvaluation(result, &object);
   return object.Finish() + "\n";
+}
+
+bool HasEvaluation(absl::string_view result_json,
+                   const EvaluationResult& evaluation) {
+  const std::string text = EvaluationJson(evaluation);
+  // Without the braces that it has for itself.
+  return absl::StrContains(
+      result_json,
+      absl::StripSuffix(absl::string_view(text).substr(1), "\n}\n"));
 }
 
 std::string EvaluationJson(int64_t global_step,

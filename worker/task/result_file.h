@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/config/json_object.h"
 #include "proto/coordination_service.pb.h"
@@ -109,6 +110,9 @@ void AddEvaluation(const EvaluationResult& result, JsonObject* json);
 
 // An evaluation alone, as JSON.
 std::string EvaluationJson(const EvaluationResult& result);
+// Whether the text of a result.json has the figures of this evaluation.
+bool HasEvaluation(absl::string_view result_json,
+                   const EvaluationResult& evaluation);
 // The text of evaluator.json: the newest checkpoint that was evaluated.
 std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 

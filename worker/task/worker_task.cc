@@ -10,9 +10,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/fingerprint.h"
+#include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/checkpoint/write_watch.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
 #include "common/codec/codec.h"
@@ -93,7 +95,11 @@ WorkerTask::~WorkerTask() {
 absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateHealth());
   RETURN_IF_ERROR(CreateTowers());
-  RETURN_IF_ERROR(CreateData());
+  WriteWatch::Options watch;
+  watch.clock = options_.clock;
+  watch.reporter = options_.reporter;
+  RETURN_IF_ERROR(WriteWatch(watch).WatchRead("opening of the data",
+                                              [this] { return CreateData(); }));
   RETURN_IF_ERROR(FitOptimizer());
   RETURN_IF_ERROR(CreateModel());
   coordination_ = std::move(links.coordination);
@@ -102,9 +108,13 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
   if (is_chief() && !options_.train_dir.empty()) {
-    RETURN_IF_ERROR(WriteClassNames(
-        options_.train_dir, data_set_ == nullptr ? std::vector<std::string>()
-                                                 : data_set_->ClassNames()));
+    RETURN_IF_ERROR(
+        chief_->write_watch()->Watch("write of the classes' names", [this] {
+          return WriteClassNames(options_.train_dir,
+                                 data_set_ == nullptr
+                                     ? std::vector<std::string>()
+                                     : data_set_->ClassNames());
+        }));
   }
   RETURN_IF_ERROR(CreateHooks());
   CreateSession();
@@ -510,6 +520,7 @@ std::string WorkerTask::FinishedBefore(const JobGoal& goal) const {
 
 void WorkerTask::CreateSession() {
   const TrainingSession::Options session = SessionOptions();
+  finished_before_ = session.machine.finished;
   const bool reads = is_chief() && options_.read_from.space.has_value() &&
                      session.machine.saved_step < 0;
   TrainingSession::Parts parts;
@@ -669,7 +680,7 @@ void WorkerTask::MarkFinished(const std::string& folder,
   run.set_stop_reason(end.stop_reason);
   *run.mutable_stop() = session_->job_state().stop();
   const absl::Status written =
-      WriteFileAtomically(FinishedRunPath(folder), FinishedRunText(run));
+      WriteFile(FinishedRunPath(folder), FinishedRunText(run));
   if (written.ok()) return;
   options_.reporter.Warning(absl::StrCat(
       "how the run has ended is not kept beside its last checkpoint: ",
@@ -698,6 +709,14 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   times.end = options_.clock->Now();
   AddSpeed(StateAtEnd(), times, &result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
+  if (!finished_before_.empty() && result.start_step == result.global_step) {
+    // Who has made no step has no loss and no rates, but the file has.
+    const absl::StatusOr<std::string> old = ReadFile(path);
+    if (old.ok() && HasEvaluation(*old, result.evaluation)) {
+      options_.reporter.Info(absl::StrCat(path, " stays as it is"));
+      return absl::OkStatus();
+    }
+  }
   RETURN_IF_ERROR(OfFile(WriteFile(path, ResultJson(result))));
   options_.reporter.Info(absl::StrCat("wrote ", path));
   return absl::OkStatus();

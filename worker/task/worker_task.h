@@ -113,6 +113,8 @@ class WorkerTask {
   WorkerOptions options_;
   // As it was given, before it is fitted to the cluster.
   TrainingSpec given_training_;
+  // FinishedBefore of its own goal.
+  std::string finished_before_;
   // The tasks of options_.cluster.
   TaskId chief_task_;
   std::vector<TaskId> tasks_;

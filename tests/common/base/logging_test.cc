@@ -14,6 +14,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
@@ -76,7 +77,11 @@ TEST_F(LoggingTest, RefusesAnUnknownLevel) {
   options.level = "inof";
   EXPECT_THAT(SetUpLogging(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("did you mean 'info'?")));
+                       AllOf(HasSubstr("--log_level: "),
+                             HasSubstr("did you mean 'info'?"))));
+  // Who says so has the form of every line.
+  EXPECT_EQ(spdlog::default_logger()->name(), "muster");
+  EXPECT_EQ(spdlog::get_level(), spdlog::level::info);
 }
 
 TEST_F(LoggingTest, SetUpReplacesTheDefaultLogger) {

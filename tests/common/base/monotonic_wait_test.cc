@@ -13,6 +13,23 @@ namespace {
 constexpr absl::Duration kShort = absl::Milliseconds(2);
 constexpr absl::Duration kLong = absl::Minutes(5);
 
+TEST(AwakeTimeTest, LeavesOutWhatNoBeatCameIn) {
+  constexpr absl::Duration kDay = absl::Hours(24);
+  AwakeTime time;
+  time.Beat(kDay);
+  const absl::Duration end = kDay + AwakeTime::kLongestGap;
+  EXPECT_EQ(time.At(kDay + AwakeTime::kBeat), kDay + AwakeTime::kBeat);
+  // Whoever asks before the thread that beats gets the time of the stop.
+  EXPECT_EQ(time.At(kDay + absl::Seconds(70)), end);
+  time.Beat(kDay + absl::Seconds(70));
+  EXPECT_EQ(time.At(kDay + absl::Seconds(70)), end);
+  EXPECT_EQ(time.At(kDay + absl::Seconds(70) + kShort), end + kShort);
+  EXPECT_EQ(time.gaps(), absl::Seconds(70) - AwakeTime::kLongestGap);
+  // Beats in time leave nothing out.
+  time.Beat(kDay + absl::Seconds(71));
+  EXPECT_EQ(time.At(kDay + absl::Seconds(71)), end + absl::Seconds(1));
+}
+
 TEST(MonotonicWaitTest, AConditionThatHoldsEndsItAtOnce) {
   absl::Mutex mu;
   const bool always = true;

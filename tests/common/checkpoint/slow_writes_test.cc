@@ -58,6 +58,15 @@ TEST_F(SlowWritesTest, AWriteOverTheLimit_IsReportedUntilItEnds) {
   EXPECT_THAT(reported_, ElementsAre("")) << "once";
 }
 
+TEST_F(SlowWritesTest, AReadThatHangs_IsSaidAndHasNoLimit) {
+  writes_.Begin("read of ckpt-400", kStart, SlowWrites::Kind::kRead);
+  RunUntil(absl::Seconds(70));
+  EXPECT_THAT(said_, ElementsAre("The read of ckpt-400 has taken 10 s so far",
+                                 "The read of ckpt-400 has taken 40 s so far",
+                                 "The read of ckpt-400 has taken 70 s so far"));
+  EXPECT_THAT(reported_, IsEmpty());
+}
+
 TEST_F(SlowWritesTest, ManyWritesWithinTheLimit_AreNotReported) {
   absl::Duration passed = absl::ZeroDuration();
   for (int save = 0; save < 5; ++save) {

@@ -49,6 +49,33 @@ TEST(ClusterResolverTest, WithoutSourcesAWorkerIsStandalone) {
   EXPECT_EQ(TaskName(resolved->task), "/job:worker/task:0");
 }
 
+TEST(ClusterResolverTest, OneOfALaunchersProcessesDoesNotTrainAlone) {
+  const auto launcher_by = [](const char* name, const char* value) {
+    return LauncherOfSeveral([=](const char* asked) {
+      return std::string(asked) == name ? value : "";
+    });
+  };
+  ClusterOptions options = WorkerOptions();
+  options.launcher = launcher_by("SLURM_STEP_NUM_TASKS", "3");
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("SLURM_STEP_NUM_TASKS=3"),
+                             HasSubstr("--standalone"))));
+  options.standalone = true;
+  EXPECT_EQ(Task(options), "/job:worker/task:0 by standalone");
+  options.standalone = false;
+  options.tf_config = kTfConfig;
+  EXPECT_EQ(Task(options), "/job:worker/task:1 by TF_CONFIG");
+
+  EXPECT_EQ(launcher_by("WORLD_SIZE", "2"), "WORLD_SIZE=2");
+  EXPECT_EQ(launcher_by("JOB_COMPLETION_INDEX", "1"), "JOB_COMPLETION_INDEX=1");
+  for (const char* const name : {"WORLD_SIZE", "PMI_SIZE", "RANK"}) {
+    EXPECT_EQ(launcher_by(name, "1"), "") << name;
+  }
+  EXPECT_EQ(launcher_by("WORLD_SIZE", "many"), "");
+  EXPECT_EQ(launcher_by("JOB_COMPLETION_INDEX", "0"), "");
+}
+
 TEST(ClusterResolverTest, APsNeedsACluster) {
   ClusterOptions options;
   options.jobs = {"ps"};

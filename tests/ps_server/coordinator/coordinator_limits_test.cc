@@ -183,6 +183,20 @@ TEST_F(CoordinatorLimitsTest, WaitingWatchesAreBounded) {
   EXPECT_THAT(Watch(0), IsOk());
 }
 
+// Or it would be lost, and be back, in turns.
+TEST_F(CoordinatorLimitsTest, WhoOnlyWatchesIsHeardOfInTime) {
+  CoordinatorOptions options;
+  options.worker_timeout = absl::Seconds(2);
+  Coordinator coordinator(options);
+  ASSERT_THAT(Register(chief_, coordinator), IsOk());
+  WatchRequest request;
+  *request.mutable_sender() = chief_;
+  request.set_state_version(coordinator.state_version());
+  request.set_max_wait_ms(5000);
+  ASSERT_THAT(coordinator.Watch(request, 1, now_), IsOk());
+  EXPECT_EQ(coordinator.TakeAnswers(now_ + absl::Seconds(1)).size(), 1);
+}
+
 TEST_F(CoordinatorLimitsTest, AnEpochNeverOverflows) {
   ASSERT_THAT(Register(chief_), IsOk());
   for (const int64_t seen : {kHuge, int64_t{-1}}) {

@@ -6,6 +6,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Verdict = SaveWait::Verdict;
 
@@ -117,10 +118,23 @@ TEST_F(SaveWaitTest, PatienceEnds) {
   EXPECT_THAT(wait_.reason(), HasSubstr("did not save in time"));
 }
 
+TEST_F(SaveWaitTest, ASaveThatHasBegunIsWaitedForLonger) {
+  Ask();
+  wait_.Extend(now_ + kPatience + absl::Seconds(2));
+  wait_.Extend(now_);
+  now_ += kPatience + absl::Seconds(1);
+  EXPECT_EQ(wait_.OnState(MakeState(RUNNING, 2, 1), now_), Verdict::kWait);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(wait_.OnState(MakeState(RUNNING, 2, 1), now_), Verdict::kNotSaved);
+}
+
 TEST_F(SaveWaitTest, ATaskZeroThatIsGoneEndsTheWait) {
-  EXPECT_EQ(wait_.OnFailure(absl::UnavailableError("refused")),
+  EXPECT_EQ(wait_.OnFailure(absl::UnavailableError(
+                "failed to connect to all addresses; last error: UNAVAILABLE: "
+                "ipv4:127.0.0.1:4311: Failed parsing HTTP/2")),
             Verdict::kNotSaved);
-  EXPECT_THAT(wait_.reason(), HasSubstr("/job:ps/task:0"));
+  EXPECT_THAT(wait_.reason(),
+              AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("another program")));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "worker/ctl/verb.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -21,13 +22,13 @@ absl::Status Echo(const VerbCall& call, VerbResult* result) {
   return absl::OkStatus();
 }
 
-[[maybe_unused]] const bool kRegistered =
-    VerbRegistry::Register("text echo", {"TEXT",
-                                         "repeats a text.\n  As it is.",
-                                         {{"mark", "Before it."}},
-                                         1,
-                                         2,
-                                         &Echo});
+[[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
+    "text echo", {"TEXT",
+                  "repeats a text.\n  As it is.",
+                  {{"mark", "Before it."}, {"loud", "So.", true}},
+                  1,
+                  2,
+                  &Echo});
 
 [[maybe_unused]] const bool kPathRegistered = VerbRegistry::Register(
     "text path",
@@ -77,6 +78,11 @@ TEST(VerbTest, MistakesAreSentencesThatSayWhatToDo) {
   ExpectRefused({"text", "echo", "a", "b", "c"}, "unexpected argument 'c'");
   ExpectRefused({"text", "echo", "--marc=x"}, "did you mean --mark?");
   ExpectRefused({"text", "echo", "--mark"}, "--mark needs a value");
+  for (const char* const value : {"yes", "True", "1", ""}) {
+    ExpectRefused({"text", "echo", "a", absl::StrCat("--loud=", value)},
+                  "--loud must be true or false");
+  }
+  EXPECT_EQ(Ctl({"text", "echo", "a", "--loud=false"}).exit_code, 0);
 }
 
 TEST(VerbTest, APathThatMeansSomethingElse_IsRefused) {

@@ -19,6 +19,7 @@
 namespace muster {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using Mode = CompileOptions::Mode;
 
@@ -293,6 +294,28 @@ TEST_P(CompiledModelTest, RefusesWrongBatches) {
   EXPECT_THAT(model->Step(unlabelled, 1),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'labels'")));
   EXPECT_THAT(model->Step(batch_, 1), IsOk());
+}
+
+TEST_P(CompiledModelTest, TakesNoTargetThatIsNoProbabilityForOne) {
+  constexpr char kSigmoid[] =
+      "layer { name: 'logits' type: 'dense' attr { name: 'units' i: 2 } } "
+      "layer { name: 'loss' type: 'sigmoid_cross_entropy' }";
+  const auto trained = Make(kSigmoid);
+  const auto evaluated = Make(kSigmoid, Mode::kEvaluate);
+  Batch batch = MakeLabelledBatch(kRows, Shape({kFeatures}), /*num_targets=*/2);
+  batch.rows = kRows;
+  for (const float target : {2.0f, -1.0f, 1.0001f, std::nanf("")}) {
+    batch.targets()[5] = target;
+    const auto refused = StatusIs(
+        absl::StatusCode::kInvalidArgument,
+        AllOf(HasSubstr("from 0 to 1"), HasSubstr("target 1 of row 2")));
+    EXPECT_THAT(trained->Step(batch, 1), refused);
+    EXPECT_THAT(evaluated->Evaluate(batch), refused);
+  }
+  for (const float target : {0.0f, 0.3f, 1.0f}) {
+    batch.targets()[5] = target;
+    EXPECT_THAT(trained->Step(batch, 1), IsOk());
+  }
 }
 
 TEST_P(CompiledModelTest, RefusesTheOtherMode) {

@@ -142,6 +142,28 @@ TEST_F(SessionMachineLateTest, DamageWithoutEndIsNoMistakeOfThisTask) {
   EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
 }
 
+// A bit of a state that was changed on its way, in a version of its own.
+TEST_F(SessionMachineLateTest, AMemberThatHearsOfAnotherModelAsksOnceMore) {
+  for (const bool is_damage : {true, false}) {
+    RunToFirstStep(/*chief=*/false);
+    Send(TrainEvent{StepReport()});
+    JobState state = State(RUNNING, 1, {7});
+    state.set_fingerprint(kFingerprint + 1);
+    Send(WatchEvent{state});
+    Send(StepEvent{Reply(true, 1)});
+    EXPECT_EQ(Get<Exit>(), nullptr);
+    Pass(absl::Seconds(1));
+    Send(HelloEvent{0, Shard(7, 1)});
+    ASSERT_NE(Get<SendRegister>(), nullptr);
+    if (is_damage) state = State(RUNNING, 1, {7});
+    state.set_state_version(1);
+    Send(RegisterEvent{Registered(state)});
+    EXPECT_EQ(Get<SendStep>() != nullptr, is_damage);
+    EXPECT_EQ(Get<Exit>() != nullptr, !is_damage);
+  }
+  EXPECT_THAT(Get<Exit>()->text, HasSubstr("hold another model"));
+}
+
 TEST_F(SessionMachineLateTest, WhatIsRefusedForGoodIsNotSentAgain) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{StepReport()});
@@ -220,6 +242,23 @@ TEST_F(SessionMachineGonePsTest, AFinishedRunWithItsPsTasks_IsNotLeft) {
   EXPECT_EQ(Get<Exit>(), nullptr);
 }
 
+// A supervisor has started one of them anew.
+TEST_F(SessionMachineGonePsTest, AFinishedRunWithoutPsTaskZero_EndsWell) {
+  finished_ = "step 20, by stop.steps, as run1 says";
+  Start(/*chief=*/true, /*ps_tasks=*/2);
+  Send(TickEvent{});
+  Send(HelloEvent{1, Shard(8)});
+  EXPECT_EQ(TimeToExit(), absl::Seconds(10));
+  EXPECT_EQ(Get<Exit>()->code, kExitDone);
+  // The other way round, the job may be about to begin anew.
+  Start(/*chief=*/true, /*ps_tasks=*/2);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Shard(7)});
+  Send(HelloEvent{1, absl::UnavailableError("connection refused")});
+  Pass(absl::Seconds(30));
+  EXPECT_EQ(Get<Exit>(), nullptr);
+}
+
 TEST_F(SessionMachineGonePsTest, WhoeverKnowsOfNoEnd_WaitsAndIsTriedAgain) {
   Start(/*chief=*/false);
   Send(TickEvent{});
@@ -257,15 +296,6 @@ TEST_F(SessionMachineGonePsTest, AChiefThatHasSeenTheEnd_IsTriedAgain) {
   RunToFirstStep(/*chief=*/true);
   Send(WatchEvent{State(STOPPING, 1, {7})});
   Send(TrainEvent{absl::UnavailableError("reset")});
-  EXPECT_EQ(TimeToExit(), absl::Seconds(60));
-  EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
-}
-
-TEST_F(SessionMachineGonePsTest, WhileOnePsTaskIsThere_TheOthersAreWaitedFor) {
-  finished_ = "step 20, by stop.steps, as run1 says";
-  Start(/*chief=*/true, /*ps_tasks=*/2);
-  Send(TickEvent{});
-  Send(HelloEvent{1, Shard(8)});
   EXPECT_EQ(TimeToExit(), absl::Seconds(60));
   EXPECT_EQ(Get<Exit>()->code, kExitRetryable);
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
+#include "common/base/read_file.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
@@ -118,12 +119,24 @@ TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
       << "a setting made no difference";
 }
 
+// A sweep compares them, whoever wrote them.
+TEST_F(StandaloneTest, AFinishedRunThatIsStartedAgainKeepsItsFigures) {
+  const std::string train_dir = NewTrainDir("again");
+  ASSERT_EQ(Train(train_dir, 5), kExitDone);
+  const auto text = ReadFile(train_dir + "/result.json");
+  ASSERT_EQ(Train(train_dir, 5), kExitDone);
+  EXPECT_EQ(ReadFile(train_dir + "/result.json"), text);
+  ASSERT_EQ(Train(train_dir, 6), kExitDone);
+  EXPECT_EQ(ReadResult(train_dir)->Find("start_step")->text, "5");
+}
+
 // 0 would be the best loss of a sweep.
-TEST_F(StandaloneTest, AFinishedRunThatIsStartedAgainHasNoLossOfItsOwn) {
+TEST_F(StandaloneTest, AFinishedRunWithoutItsResultHasNoLossOfItsOwn) {
   const std::string train_dir = NewTrainDir("again");
   ASSERT_EQ(Train(train_dir, 5), kExitDone);
   EXPECT_EQ(ReadResult(train_dir)->Find("final_loss")->kind,
             JsonValue::Kind::kNumber);
+  std::filesystem::remove(train_dir + "/result.json");
   ASSERT_EQ(Train(train_dir, 5), kExitDone);
   const auto result = ReadResult(train_dir);
   ASSERT_THAT(result, IsOk());

@@ -1,6 +1,6 @@
 #include "worker/client/link/timer_queue.h"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
 #include "common/base/clock.h"
@@ -8,10 +8,8 @@
 namespace muster {
 namespace {
 
-std::chrono::steady_clock::time_point ToSteady(absl::Time time) {
-  return std::chrono::steady_clock::time_point(
-      absl::ToChronoNanoseconds(time - absl::UnixEpoch()));
-}
+// Longer waits begin anew: more nanoseconds might overflow.
+constexpr absl::Duration kLongest = absl::Hours(1);
 
 }  // namespace
 
@@ -43,8 +41,10 @@ void TimerQueue::Run() {
       continue;
     }
     const auto first = functions_.begin();
-    if (first->first > clock.Now()) {
-      changed_.wait_until(lock, ToSteady(first->first));
+    const absl::Duration left = first->first - clock.Now();
+    if (left > absl::ZeroDuration()) {
+      changed_.wait_for(lock,
+                        absl::ToChronoNanoseconds(std::min(left, kLongest)));
       continue;
     }
     std::function<void()> function = std::move(first->second);
