@@ -85,10 +85,13 @@ class Task:
         self.tail = collections.deque(maxlen=5)
         self.partial = b""
         parent = os.getpid()
+        environment = dict(os.environ, CUDA_VISIBLE_DEVICES=gpu)
+        # Which cluster it is in says the command.
+        environment.pop("TF_CONFIG", None)
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
-            env=dict(os.environ, CUDA_VISIBLE_DEVICES=gpu),
+            env=environment,
             preexec_fn=lambda: die_with_parent(parent))
         os.set_blocking(self.process.stdout.fileno(), False)
         self.pidfd = os.pidfd_open(self.process.pid)

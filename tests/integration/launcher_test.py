@@ -100,6 +100,13 @@ class LauncherTest(harness.TestCase):
         self.assertEqual(len(cluster["ps"]), 2)
         self.assertEqual(len(set(cluster["ps"] + cluster["worker"])), 3)
 
+    def test_tf_config_is_not_for_tasks_whose_cluster_is_said(self):
+        self.env["TF_CONFIG"] = '{"cluster": {"worker": ["h:1"]}}'
+        launcher = self.launch('echo "tf=$TF_CONFIG."; touch "$DIR/done"',
+                               "--workers=1")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("tf=.", launcher.output)
+
     def test_without_ps_tasks_the_workers_hold_the_parameters(self):
         launcher = self.launch('echo "worker $*"', "--ps=0", "--workers=2",
                                "--steps=7")
