@@ -26,6 +26,7 @@ from local_tasks import AwakeClock, Task
 from supervisor import Supervisor
 
 from trainings.failure import Failure
+from trainings.folder_lock import NO_LOCKS
 
 from . import places
 
@@ -39,6 +40,8 @@ REACH_S = 5.0
 # As launcher.py's.
 PORTS = range(20000, 32000)
 PREFIX = "muster-run-"
+# Others take one for left now and then, and not again and again.
+FOLDER_TRIES = 100
 
 
 class Gone(Exception):
@@ -55,7 +58,8 @@ def _line(kind, fields):
 
 def locked(folder):
     """A descriptor whose lock on the folder goes with its process, or None: it
-    is another agent's, another user's, or gone."""
+    is another agent's, another user's, or gone. Raises the OSError of a file
+    system without locks."""
     lock = None
     try:
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -65,22 +69,33 @@ def locked(folder):
         if found.st_uid == os.getuid() and os.path.samestat(
                 found, os.lstat(folder)):
             return lock
-    except OSError:
-        pass
+    except OSError as error:
+        # Of flock: no folder that we may open gives them.
+        if lock is not None and error.errno in NO_LOCKS:
+            os.close(lock)
+            raise
     if lock is not None:
         os.close(lock)
     return None
 
 
 def own_folder():
-    """A new folder, and its lock."""
-    while True:
+    """A new folder, its lock, and what is to be said of it."""
+    for _ in range(FOLDER_TRIES):
         folder = tempfile.mkdtemp(prefix=PREFIX)
-        lock = locked(folder)
+        try:
+            lock = locked(folder)
+        except OSError as error:
+            return folder, None, (
+                "%s has no locks (%s): should this agent be killed, %s and the "
+                "keys in it stay; TMPDIR names another place" % (
+                    os.path.dirname(folder), error.strerror, folder))
         # Another may have taken it for left in between.
         if lock is not None:
-            return folder, lock
+            return folder, lock, ""
         shutil.rmtree(folder, ignore_errors=True)
+    raise Failure("%s: each new folder was taken by another agent, %d times" % (
+        tempfile.gettempdir(), FOLDER_TRIES))
 
 
 def remove_left_folders():
@@ -88,7 +103,10 @@ def remove_left_folders():
     parent = tempfile.gettempdir()
     for name in os.listdir(parent):
         folder = os.path.join(parent, name)
-        lock = locked(folder) if name.startswith(PREFIX) else None
+        try:
+            lock = locked(folder) if name.startswith(PREFIX) else None
+        except OSError:
+            return  # Whose they are cannot be known.
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
@@ -250,7 +268,7 @@ class Agent:
         for one in self.listening:
             one.close()
         remove_left_folders()
-        self.folder, self.lock = own_folder()
+        self.folder, self.lock, note = own_folder()
         for name, text in files.items():
             with open(os.path.join(self.folder, name), "w",
                       encoding="utf-8") as file:
@@ -260,7 +278,7 @@ class Agent:
         if os.path.isdir(folder):
             os.chdir(folder)
         self.gpus = local_gpus.visible("auto")
-        self.say("prepared")
+        self.say("prepared", note=note)
 
     def do_certs(self, files):
         """Swaps in the keys of its tasks, as a whole; they look each second."""
