@@ -98,7 +98,8 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   loaded.examples = manifest.examples();
   loaded.workers = std::move(positions.workers);
   loaded.start_position = std::move(positions.start);
-  loaded.reached = ReachedByChief(reader.path(), options_.goal);
+  loaded.reached =
+      ReachedByChief(reader.path(), options_.goal, options_.reporter);
   options_.reporter.Info(absl::StrCat("restored ", reader.path()));
   if (!positions.note.empty()) {
     options_.reporter.Info(positions.note);
