@@ -19,6 +19,8 @@ constexpr Cause kCauses[] = {
     {"wrong version number",
      "the peer speaks no TLS, and this task does: one has --certs_dir and the "
      "other has not"},
+    {"Failed parsing HTTP/2",
+     "what listens there does not speak gRPC; check the cluster's addresses"},
     {"DNS resolution failed",
      "the host name does not resolve; check the cluster's addresses"},
     {"Domain name not found",
@@ -28,6 +30,7 @@ constexpr Cause kCauses[] = {
     {"Network is unreachable", "the network is unreachable"},
     {"keepalive watchdog timeout",
      "the connection went silent; is the host up and the network whole?"},
+    {"tcp handshaker shutdown", "connecting was broken off"},
     {"Connection timed out", "connecting timed out; is the host up?"},
     {"Tls handshake failed", "the TLS handshake failed"},
     {"failed to connect to all addresses; last error: UNAVAILABLE",

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/connection_cause.h"
 
 namespace muster {
 
@@ -45,8 +46,8 @@ SaveWait::Verdict SaveWait::Confirm(const JobState& state, absl::Time now) {
 }
 
 SaveWait::Verdict SaveWait::OnFailure(const absl::Status& status) {
-  return GiveUp(
-      absl::StrCat("/job:ps/task:0 does not answer: ", status.message()));
+  return GiveUp(absl::StrCat("/job:ps/task:0 does not answer: ",
+                             ConnectionCause(status.message())));
 }
 
 }  // namespace muster

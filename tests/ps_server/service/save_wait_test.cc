@@ -118,9 +118,13 @@ TEST_F(SaveWaitTest, PatienceEnds) {
 }
 
 TEST_F(SaveWaitTest, ATaskZeroThatIsGoneEndsTheWait) {
-  EXPECT_EQ(wait_.OnFailure(absl::UnavailableError("refused")),
+  EXPECT_EQ(wait_.OnFailure(absl::UnavailableError(
+                "failed to connect to all addresses; last error: UNAVAILABLE: "
+                "ipv4:127.0.0.1:4311: Failed parsing HTTP/2")),
             Verdict::kNotSaved);
-  EXPECT_THAT(wait_.reason(), HasSubstr("/job:ps/task:0"));
+  EXPECT_THAT(wait_.reason(),
+              HasSubstr("/job:ps/task:0 does not answer: what listens there "
+                        "does not speak gRPC"));
 }
 
 }  // namespace
