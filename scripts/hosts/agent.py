@@ -48,6 +48,10 @@ class Gone(Exception):
     """Nobody is there any more for whom to run tasks."""
 
 
+class Stranger(Exception):
+    """Who speaks is not muster run."""
+
+
 class Silence(Exception):
     """Nothing was heard for SILENCE_S."""
 
@@ -202,9 +206,13 @@ class Agent:
         self.silent = 0
         *lines, self.partial = (self.partial + chunk).split(b"\n")
         for line in lines:
-            message = json.loads(line)
             try:
-                getattr(self, "do_" + message.pop("do"))(**message)
+                message = json.loads(line)
+                do = getattr(self, "do_" + message.pop("do"))
+            except (ValueError, LookupError, TypeError, AttributeError):
+                raise Stranger from None
+            try:
+                do(**message)
             except (Failure, OSError) as failure:
                 self.say("problem", text=getattr(failure, "strerror", None) or
                          str(failure))
@@ -339,13 +347,18 @@ class Agent:
 
 def main(argv):
     """The verb `agent`, of no use by hand."""
+    by_hand = ("muster agent: muster run starts it, without arguments, and "
+               "speaks to it")
     if argv:
-        print("muster agent: muster run starts it, without arguments",
-              file=sys.stderr)
+        print(by_hand, file=sys.stderr)
         return 2
     # The one who ends it is at the other end of the input; tasks that got the
     # same signal from their batch system save meanwhile. (They would inherit
     # SIG_IGN.)
     stop_signals.watch(lambda *_: None)
     os.set_blocking(0, True)
-    return Agent().run()
+    try:
+        return Agent().run()
+    except Stranger:
+        print(by_hand, file=sys.stderr)
+        return 2

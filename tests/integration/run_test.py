@@ -199,6 +199,15 @@ class FolderTest(harness.TestCase):
             agent.own_folder()
         self.assertEqual(os.listdir(self.dir), [])
 
+    def test_an_agent_started_by_hand_says_who_starts_it(self):
+        for said in ("garbage", "{}", '{"do": "x"}', "[]"):
+            code, output = self.run_to_end("agent", [
+                "sh", "-c", "echo '%s' | %s %s agent" % (
+                    said, sys.executable, run_scenarios.MUSTER)])
+            self.assertEqual(code, 2, output)
+            self.assertIn("muster run starts it", output)
+            self.assertNotIn("Traceback", output)
+
 
 class PreflightTest(harness.TestCase):
 
