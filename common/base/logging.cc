@@ -12,6 +12,7 @@
 #include "common/base/escape.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "google/protobuf/stubs/logging.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -44,10 +45,16 @@ absl::StatusOr<spdlog::level::level_enum> ParseLevel(const std::string& name) {
       "trace", "debug", "info", "warning", "error", "critical", "off"};
   const auto it = std::find(kLevels.begin(), kLevels.end(), name);
   if (it == kLevels.end()) {
-    return absl::InvalidArgumentError(
-        UnknownNameMessage("log level", name, kLevels));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--log_level: ", UnknownNameMessage("log level", name, kLevels)));
   }
   return static_cast<spdlog::level::level_enum>(it - kLevels.begin());
+}
+
+// What the library would print by itself, mostly of bytes from outside.
+void LogProtobuf(google::protobuf::LogLevel, const char*, int,
+                 const std::string& message) {
+  LogLine(Reporter::kWarning, absl::StrCat("protobuf: ", message));
 }
 
 spdlog::level::level_enum LevelOf(Reporter::Level level) {
@@ -85,16 +92,15 @@ absl::Status SetUpLogging(const LogOptions& options) {
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
-  absl::StatusOr<std::shared_ptr<spdlog::logger>> logger =
-      MakeLogger(options, sink);
-  const absl::Status status = logger.status();
-  if (!logger.ok()) {
-    LogOptions known = options;
-    known.level = LogOptions().level;
-    logger = MakeLogger(known, sink);
-  }
-  spdlog::set_default_logger(*std::move(logger));
-  return Annotate(status, "--log_level");
+  const absl::Status known = ParseLevel(options.level).status();
+  LogOptions usable = options;
+  // What is wrong with the level is said in our own form, too.
+  if (!known.ok()) usable.level = LogOptions().level;
+  ASSIGN_OR_RETURN(std::shared_ptr<spdlog::logger> logger,
+                   MakeLogger(usable, std::move(sink)));
+  spdlog::set_default_logger(std::move(logger));
+  google::protobuf::SetLogHandler(&LogProtobuf);
+  return known;
 }
 
 void LogLine(Reporter::Level level, absl::string_view line) {

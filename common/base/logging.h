@@ -24,8 +24,9 @@ struct LogOptions {
 
 // Makes spdlog's default logger write to stderr, one line an event:
 //   2026-01-31 12:00:00.123+01:00 I /job:worker/task:1 step=1200 loss=0.213
-// Levels are coloured if stderr is a terminal. Call it once, before threads
-// start. Errors: InvalidArgument for an unknown level, and the level is "info".
+// and what protobuf says by itself to it. Levels are coloured if stderr is a
+// terminal. Call it once, before threads start. Errors: InvalidArgument for an
+// unknown level; the logger is there, at info.
 absl::Status SetUpLogging(const LogOptions& options);
 
 // The logger that SetUpLogging installs, writing to `sink`. Control characters

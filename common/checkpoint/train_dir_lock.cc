@@ -123,9 +123,11 @@ absl::Status TrainDirLock::Take(const Options& options) {
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
              S_IRUSR | S_IWUSR);
   if (fd_ < 0) return ErrnoError("open", path);
+  mark_ = absl::StrCat(absl::StripSuffix(OwnHolder(), "\n"), " ",
+                       absl::Hex(options.incarnation), "\n");
   if (options.flock(fd_, LOCK_EX | LOCK_NB) == 0) {
     WriteHolder(fd_);
-    return absl::OkStatus();
+    return WriteMark();
   }
   const int error = errno;
   if (error == EWOULDBLOCK) {
@@ -139,8 +141,6 @@ absl::Status TrainDirLock::Take(const Options& options) {
       status.message(),
       ": this file system has no locks, so another process "
       "that uses this --train_dir is found at a save only; start none"));
-  mark_ = absl::StrCat(absl::StripSuffix(OwnHolder(), "\n"), " ",
-                       absl::Hex(options.incarnation), "\n");
   return WriteMark();
 }
 
@@ -155,7 +155,6 @@ absl::Status TrainDirLock::WriteMark() const {
 }
 
 absl::Status TrainDirLock::CheckHeld() const {
-  if (mark_.empty()) return absl::OkStatus();
   const absl::StatusOr<std::string> mark = ReadFile(MarkPath(train_dir_));
   // Whoever takes the folder writes it, and removes nothing.
   if (absl::IsNotFound(mark.status())) return WriteMark();

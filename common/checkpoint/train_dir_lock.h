@@ -19,7 +19,8 @@ namespace muster {
 // is flock on train_dir/.lock; over NFS it holds between machines, too, where
 // the server supports it. The chief lease at ps 0 is the cluster's guard.)
 //
-// Where the file system has no flock, whoever comes last has the right: its
+// Where the file system has no flock, or one that other machines do not see
+// (some mounts of NFS, Lustre and FUSE), whoever comes last has the right: its
 // incarnation stands in train_dir/chief, which the others find at their next
 // CheckHeld.
 class TrainDirLock {
@@ -59,7 +60,7 @@ class TrainDirLock {
 
   const std::string train_dir_;
   int fd_ = -1;
-  // The text of train_dir/chief; "": the kernel holds the lock.
+  // The text of train_dir/chief.
   std::string mark_;
 };
 

@@ -104,9 +104,22 @@ absl::Status CheckAllAgree(const std::vector<ClusterSource>& sources) {
   return absl::OkStatus();
 }
 
+// TF_CONFIG is one of a process: without the task it was cut short, and each of
+// the job's processes would be its task 0.
+absl::Status CheckIndexIsKnown(const ClusterSource& decides,
+                               const std::string& job) {
+  const size_t num_tasks = decides.spec->tasks(job).size();
+  if (decides.name != "TF_CONFIG" || num_tasks < 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      decides.name, " names ", num_tasks, " tasks of job '", job,
+      "' and not which of them this is; wanted \"task\": {\"type\": \"", job,
+      "\", \"index\": 0} in it, or --task_index"));
+}
+
 absl::StatusOr<TaskId> OwnTask(const ClusterOptions& options,
-                               const std::vector<ClusterSource>& sources) {
-  TaskId task = MakeTaskId(options.jobs.front(), 0);
+                               const std::vector<ClusterSource>& sources,
+                               const ClusterSource& decides) {
+  TaskId task = MakeTaskId(options.jobs.front(), -1);
   std::string job_source;
   // From the last to the first, so that the first decides.
   for (auto it = sources.rbegin(); it != sources.rend(); ++it) {
@@ -120,6 +133,10 @@ absl::StatusOr<TaskId> OwnTask(const ClusterOptions& options,
         absl::StrCat(job_source, ": job '", task.job(),
                      "' is not one that this program runs: ",
                      absl::StrJoin(options.jobs, ", ")));
+  }
+  if (task.index() < 0) {
+    RETURN_IF_ERROR(CheckIndexIsKnown(decides, task.job()));
+    task.set_index(0);
   }
   return task;
 }
@@ -253,7 +270,7 @@ absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
                      decides->spec->Summary(), kContradiction));
   }
   RETURN_IF_ERROR(CheckAllAgree(sources));
-  ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources));
+  ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources, *decides));
   ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(*decides, options));
   const auto address = spec.AddressOf(task);
   const bool unlisted_evaluator = task.job() == kEvaluatorJob &&

@@ -56,7 +56,8 @@ std::string LauncherOfSeveral(
 
 // Finds the cluster and the own task. Sources, the first that says something
 // decides: flags, the file, TF_CONFIG, standalone. The own job and index
-// default to the binary's and 0. Reads the file.
+// default to the binary's and 0; the index does not where TF_CONFIG decides and
+// the job has several tasks. Reads the file.
 // Errors: InvalidArgument for a malformed source (naming the place), two
 // sources that contradict each other (naming both and the first difference),
 // an unknown job, a cluster without ps tasks where that cannot be, one that

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,10 @@ namespace muster {
 namespace {
 
 constexpr int kNotices[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
+
+// Of signals that come this soon after each other nobody has sent the later one
+// for what the first one did.
+constexpr absl::Duration kOneWish = absl::Seconds(1);
 
 bool IsNotice(int signal) { return signal != SIGINT && signal != SIGTERM; }
 
@@ -48,8 +53,11 @@ void StopSignals::Block() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-StopSignals::StopSignals(std::function<void(int)> on_stop, Reporter reporter)
-    : on_stop_(std::move(on_stop)), reporter_(std::move(reporter)) {
+StopSignals::StopSignals(std::function<void(int)> on_stop, Reporter reporter,
+                         const Clock* clock)
+    : on_stop_(std::move(on_stop)),
+      reporter_(std::move(reporter)),
+      clock_(clock) {
   Block();
   thread_ = std::thread([this] { WaitForSignals(); });
 }
@@ -60,10 +68,12 @@ StopSignals::~StopSignals() {
   thread_.join();
 }
 
-StopSignals::Rule::Answer StopSignals::Rule::OnSignal(int signal) {
-  const bool is_notice = IsNotice(signal);
-  if (is_asked_ && !is_notice) return Answer::kEndAtOnce;
-  is_asked_ |= !is_notice;
+StopSignals::Rule::Answer StopSignals::Rule::OnSignal(int signal,
+                                                      absl::Time now) {
+  if (!IsNotice(signal)) {
+    if (now - asked_ >= kOneWish) return Answer::kEndAtOnce;
+    asked_ = std::min(asked_, now);
+  }
   return std::exchange(is_stopping_, true) ? Answer::kNothing : Answer::kStop;
 }
 
@@ -74,7 +84,7 @@ void StopSignals::WaitForSignals() {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (ends_) return;
-    const Rule::Answer answer = rule.OnSignal(signal);
+    const Rule::Answer answer = rule.OnSignal(signal, clock_->Now());
     if (answer == Rule::Answer::kEndAtOnce) _exit(128 + signal);
     if (answer == Rule::Answer::kStop) Stop(signal);
   }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <thread>
 
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/reporter.h"
 
 namespace muster {
@@ -23,28 +25,30 @@ inline constexpr char kExitCodesHelp[] =
 // SIGTERM these are the notices by which terminals and batch systems announce
 // it, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM and SIGXCPU: each is a SIGTERM, but
 // stays ignored where it was when the process began (nohup). The second SIGINT
-// or SIGTERM ends the process at once with 128 + its number. Notices never do:
-// a shell repeats its SIGHUP, the kernel SIGXCPU in each second, and Slurm
-// follows a --signal with SIGTERM. Make it in main before any other thread: all
-// later threads inherit the blocked signals.
+// or SIGTERM ends the process at once with 128 + its number, if it comes a
+// second or more after the first: `timeout` sends its own to the process and
+// then to its group. Notices never do: a shell repeats its SIGHUP, the kernel
+// SIGXCPU in each second, and Slurm follows a --signal with SIGTERM. Make it in
+// main before any other thread: all later threads inherit the blocked signals.
 class StopSignals {
  public:
   // What a signal does, by those before it.
   class Rule {
    public:
     enum class Answer { kNothing, kStop, kEndAtOnce };
-    Answer OnSignal(int signal);
+    Answer OnSignal(int signal, absl::Time now);
 
    private:
     bool is_stopping_ = false;
-    // By SIGINT or SIGTERM.
-    bool is_asked_ = false;
+    // When the first SIGINT or SIGTERM came.
+    absl::Time asked_ = absl::InfiniteFuture();
   };
 
   // `on_stop` gets SIGINT or SIGTERM, on a thread of this class. `reporter`
-  // says which notice it was.
+  // says which notice it was. `clock` outlives it.
   explicit StopSignals(std::function<void(int signal)> on_stop,
-                       Reporter reporter = Reporter());
+                       Reporter reporter = Reporter(),
+                       const Clock* clock = SystemClock());
   ~StopSignals();
 
   // The beginning of main: until there is a StopSignals, a notice ends the
@@ -65,6 +69,7 @@ class StopSignals {
 
   const std::function<void(int signal)> on_stop_;
   const Reporter reporter_;
+  const Clock* const clock_;
   std::atomic<bool> ends_{false};
   std::thread thread_;
 };

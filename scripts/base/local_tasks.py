@@ -77,6 +77,9 @@ class Process:
         self.tail = collections.deque(maxlen=5)
         self.partial = b""
         parent = os.getpid()
+        environment = dict(os.environ, CUDA_VISIBLE_DEVICES=gpu)
+        # Which cluster it is in says the command.
+        environment.pop("TF_CONFIG", None)
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True, env=environment,

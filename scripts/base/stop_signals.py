@@ -6,6 +6,7 @@ only.
 
 import signal
 import sys
+import time
 
 # Each is a SIGTERM, but stays ignored where it was (nohup), and is never a
 # second signal: a shell repeats its SIGHUP, the kernel SIGXCPU in each second.
@@ -40,21 +41,28 @@ def watch(handler, signums=ALL):
             signal.getsignal(signum) != signal.SIG_IGN}
 
 
+# `timeout` sends its SIGTERM to the process, and again to its group.
+ONE_WISH_S = 1.0
+
+
 class Rule:
     """What a signal does, by those before it."""
     STOP, KILL = "stop", "kill"
 
     def __init__(self):
         self.stopping = False
-        self.asked = False
+        # When the first SIGINT or SIGTERM came.
+        self.asked = None
 
-    def on_signal(self, signum):
+    def on_signal(self, signum, clock=time.monotonic):
         """STOP, KILL or None."""
         if signum not in ALL:
             return None
-        insists = signum not in NOTICES
-        if insists and self.asked:
-            return self.KILL
-        self.asked = self.asked or insists
+        if signum not in NOTICES:
+            now = clock()
+            if self.asked is None:
+                self.asked = now
+            elif now - self.asked >= ONE_WISH_S:
+                return self.KILL
         was_stopping, self.stopping = self.stopping, True
         return None if was_stopping else self.STOP

@@ -22,6 +22,7 @@ import time
 
 from base import local_gpus, places, stop_signals
 from base.failure import Failure
+from base.folder_lock import NO_LOCKS
 from base.local_tasks import Task
 from base.task_loop import TaskLoop
 
@@ -35,10 +36,16 @@ REACH_S = 5.0
 # As launcher.py's.
 PORTS = range(20000, 32000)
 PREFIX = "muster-run-"
+# Others take one for left now and then, and not again and again.
+FOLDER_TRIES = 100
 
 
 class Gone(Exception):
     """Nobody is there any more for whom to run tasks."""
+
+
+class Stranger(Exception):
+    """Who speaks is not muster run."""
 
 
 class Silence(Exception):
@@ -51,7 +58,8 @@ def _line(kind, fields):
 
 def locked(folder):
     """A descriptor whose lock on the folder goes with its process, or None: it
-    is another agent's, another user's, or gone."""
+    is another agent's, another user's, or gone. Raises the OSError of a file
+    system without locks."""
     lock = None
     try:
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -61,22 +69,33 @@ def locked(folder):
         if found.st_uid == os.getuid() and os.path.samestat(
                 found, os.lstat(folder)):
             return lock
-    except OSError:
-        pass
+    except OSError as error:
+        # Of flock: no folder that we may open gives them.
+        if lock is not None and error.errno in NO_LOCKS:
+            os.close(lock)
+            raise
     if lock is not None:
         os.close(lock)
     return None
 
 
 def own_folder():
-    """A new folder, and its lock."""
-    while True:
+    """A new folder, its lock, and what is to be said of it."""
+    for _ in range(FOLDER_TRIES):
         folder = tempfile.mkdtemp(prefix=PREFIX)
-        lock = locked(folder)
+        try:
+            lock = locked(folder)
+        except OSError as error:
+            return folder, None, (
+                "%s has no locks (%s): should this agent be killed, %s and the "
+                "keys in it stay; TMPDIR names another place" % (
+                    os.path.dirname(folder), error.strerror, folder))
         # Another may have taken it for left in between.
         if lock is not None:
-            return folder, lock
+            return folder, lock, ""
         shutil.rmtree(folder, ignore_errors=True)
+    raise Failure("%s: each new folder was taken by another agent, %d times" % (
+        tempfile.gettempdir(), FOLDER_TRIES))
 
 
 def remove_left_folders():
@@ -84,7 +103,10 @@ def remove_left_folders():
     parent = tempfile.gettempdir()
     for name in os.listdir(parent):
         folder = os.path.join(parent, name)
-        lock = locked(folder) if name.startswith(PREFIX) else None
+        try:
+            lock = locked(folder) if name.startswith(PREFIX) else None
+        except OSError:
+            return  # Whose they are cannot be known.
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
@@ -175,9 +197,13 @@ class Agent(TaskLoop):
         self.silent = 0
         *lines, self.partial = (self.partial + chunk).split(b"\n")
         for line in lines:
-            message = json.loads(line)
             try:
-                getattr(self, "do_" + message.pop("do"))(**message)
+                message = json.loads(line)
+                do = getattr(self, "do_" + message.pop("do"))
+            except (ValueError, LookupError, TypeError, AttributeError):
+                raise Stranger from None
+            try:
+                do(**message)
             except (Failure, OSError) as failure:
                 self.say("problem", text=getattr(failure, "strerror", None) or
                          str(failure))
@@ -241,7 +267,7 @@ class Agent(TaskLoop):
         for one in self.listening:
             one.close()
         remove_left_folders()
-        self.folder, self.lock = own_folder()
+        self.folder, self.lock, note = own_folder()
         for name, text in files.items():
             with open(os.path.join(self.folder, name), "w",
                       encoding="utf-8") as file:
@@ -251,7 +277,7 @@ class Agent(TaskLoop):
         if os.path.isdir(folder):
             os.chdir(folder)
         self.gpus = local_gpus.visible("auto")
-        self.say("prepared")
+        self.say("prepared", note=note)
 
     def do_certs(self, files):
         """Swaps in the keys of its tasks, as a whole; they look each second."""
@@ -303,13 +329,18 @@ class Agent(TaskLoop):
 
 def main(argv):
     """The verb `agent`, of no use by hand."""
+    by_hand = ("muster agent: muster run starts it, without arguments, and "
+               "speaks to it")
     if argv:
-        print("muster agent: muster run starts it, without arguments",
-              file=sys.stderr)
+        print(by_hand, file=sys.stderr)
         return 2
     # The one who ends it is at the other end of the input; tasks that got the
     # same signal from their batch system save meanwhile. (They would inherit
     # SIG_IGN.)
     stop_signals.watch(lambda *_: None)
     os.set_blocking(0, True)
-    return Agent().run()
+    try:
+        return Agent().run()
+    except Stranger:
+        print(by_hand, file=sys.stderr)
+        return 2

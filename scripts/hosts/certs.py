@@ -118,6 +118,26 @@ def cluster_of(folder):
     return uris[0][len("spiffe://"):]
 
 
+def _exposed(key):
+    """Why a key is nobody's secret, or None."""
+    mode = stat.S_IMODE(os.stat(key).st_mode)
+    if mode & 0o077:
+        return "others can read %s (mode %04o); chmod 600" % (key, mode)
+    return None
+
+
+def _authority(folder):
+    """The cluster's name, where its key is to sign."""
+    cluster = cluster_of(folder)
+    key = os.path.join(folder, "ca.key")
+    # Without one openssl says so.
+    complaint = _exposed(key) if os.path.exists(key) else None
+    if complaint:
+        raise Failure(complaint + ", and if others had it, begin anew with "
+                      "another --certs_dir", REFUSED)
+    return cluster
+
+
 def _make(folder, cluster, name, addresses, days):
     openssl.make_leaf(os.path.join(folder, name), name, uri_of(cluster, name),
                       addresses, days, os.path.join(folder, "ca"))
@@ -176,7 +196,7 @@ def wanted(options):
 
 def issue(options):
     tasks = wanted(options)
-    cluster = cluster_of(options.certs_dir)
+    cluster = _authority(options.certs_dir)
     with certs_folder.replaced(options.certs_dir) as folder:
         for task, addresses in tasks.items():
             _make(folder, cluster, stem_of(task), addresses, options.days)
@@ -185,7 +205,7 @@ def issue(options):
 
 
 def renew(options):
-    cluster = cluster_of(options.certs_dir)
+    cluster = _authority(options.certs_dir)
     with certs_folder.replaced(options.certs_dir) as folder:
         names = names_in(folder)
         for name in names:
@@ -223,9 +243,9 @@ def complaints(folder, cluster, name):
         if name != "ca":
             yield "%s is missing" % key
         return
-    mode = stat.S_IMODE(os.stat(key).st_mode)
-    if mode & 0o077:
-        yield "others can read %s (mode %04o); chmod 600" % (key, mode)
+    exposed = _exposed(key)
+    if exposed:
+        yield exposed
     if not openssl.is_pair(pem, key):
         yield "%s is the key of another certificate" % key
 

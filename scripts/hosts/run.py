@@ -200,8 +200,10 @@ def train(options, channels, printer):
     for one in channels:
         one.tell("prepare", files=files, folder=os.getcwd(),
                  certs=keys.of(one) if keys else {})
-    for row, _ in flight.ask("prepared", "ports", preflight.ANSWER_S):
+    for row, message in flight.ask("prepared", "ports", preflight.ANSWER_S):
         row.cells["ports"] = "free"
+        if message["note"]:
+            printer.say("%s: %s" % (row.channel.name, message["note"]))
     if flight.exit_code() != 0:
         flight.print_table(printer)
         return flight.exit_code()

@@ -136,6 +136,14 @@ class CertsTest(harness.TestCase):
         self.assertEqual(same, {"ca.key", "ca.pem"})
         self.succeed("verify", "--cluster=" + self.cluster)
 
+    def test_an_authority_that_others_can_use_signs_nothing(self):
+        self.init_and_issue()
+        before = self.content("ps-0.pem")
+        os.chmod(self.in_folder("ca.key"), 0o644)
+        for verb, *flags in (("issue", "--workers=1"), ("renew",)):
+            self.fail(4, ["others can read", "ca.key (mode 0644)"], verb, *flags)
+        self.assertEqual(self.content("ps-0.pem"), before)
+
     def test_issue_for_one_task_leaves_the_others(self):
         self.init_and_issue()
         ps, worker = self.content("ps-0.pem"), self.content("worker-0.pem")

@@ -6,6 +6,7 @@ import re
 import select
 import signal
 import sys
+import time
 import unittest
 
 from tests.integration import harness
@@ -27,10 +28,16 @@ class RuleTest(harness.TestCase):
 
     def test_only_a_second_interrupt_or_term_kills(self):
         rule = stop_signals.Rule()
-        found = [rule.on_signal(signum) for signum in (
-            signal.SIGTSTP, signal.SIGXCPU, signal.SIGXCPU, signal.SIGTERM,
-            signal.SIGHUP, signal.SIGINT)]
+        found = [rule.on_signal(signum, lambda: at) for signum, at in (
+            (signal.SIGTSTP, 0), (signal.SIGXCPU, 1), (signal.SIGXCPU, 2),
+            (signal.SIGTERM, 3), (signal.SIGHUP, 4), (signal.SIGINT, 5))]
         self.assertEqual(found, [None, rule.STOP, None, None, None, rule.KILL])
+
+    def test_a_term_twice_within_a_second_is_one(self):
+        rule = stop_signals.Rule()
+        found = [rule.on_signal(signal.SIGTERM, lambda: at)
+                 for at in (5.0, 5.0, 5.9, 6.0)]
+        self.assertEqual(found, [rule.STOP, None, None, rule.KILL])
 
 
 class AwakeClockTest(harness.TestCase):
@@ -92,6 +99,13 @@ class LauncherTest(harness.TestCase):
             cluster = json.load(file)["cluster"]
         self.assertEqual(len(cluster["ps"]), 2)
         self.assertEqual(len(set(cluster["ps"] + cluster["worker"])), 3)
+
+    def test_tf_config_is_not_for_tasks_whose_cluster_is_said(self):
+        self.env["TF_CONFIG"] = '{"cluster": {"worker": ["h:1"]}}'
+        launcher = self.launch('echo "tf=$TF_CONFIG."; touch "$DIR/done"',
+                               "--workers=1")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("tf=.", launcher.output)
 
     def test_without_ps_tasks_the_workers_hold_the_parameters(self):
         launcher = self.launch('echo "worker $*"', "--ps=0", "--workers=2",
@@ -211,6 +225,7 @@ class LauncherTest(harness.TestCase):
         worker = launcher.wait_for(r"worker 0. ready pid=(\d+)").group(1)
         launcher.send(signal.SIGINT)
         launcher.wait_for("once more to kill")
+        time.sleep(stop_signals.ONE_WISH_S)
         launcher.send(signal.SIGINT)
         self.assertEqual(launcher.wait(), 128 + signal.SIGINT)
         self.assert_gone(worker)

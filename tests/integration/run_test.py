@@ -1,6 +1,7 @@
 """`muster run` over a program `ssh` that runs all hosts' commands here."""
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -174,6 +175,38 @@ class FolderTest(harness.TestCase):
         self.assertTrue(os.path.exists(self.path(stays + "/certs/ps-0.key")))
         living.close()
         self.assertEqual(set(os.listdir(self.dir)), {new, foreign})
+
+
+    def no_locks(self, *_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    def test_without_locks_it_is_there_and_others_are_let_be(self):
+        left = self.path(agent.PREFIX + "left")
+        os.mkdir(left)
+        with mock.patch.object(agent.fcntl, "flock", self.no_locks), \
+                mock.patch.object(agent.tempfile, "tempdir", self.dir):
+            agent.remove_left_folders()
+            folder, lock, note = agent.own_folder()
+        self.assertTrue(os.path.isdir(left))
+        self.assertTrue(os.path.isdir(folder))
+        self.assertIsNone(lock)
+        self.assertIn("has no locks (Function not implemented)", note)
+
+    def test_a_folder_that_others_take_again_and_again_is_an_error(self):
+        with mock.patch.object(agent, "locked", return_value=None), \
+                mock.patch.object(agent.tempfile, "tempdir", self.dir), \
+                self.assertRaisesRegex(Failure, "taken by another agent"):
+            agent.own_folder()
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_an_agent_started_by_hand_says_who_starts_it(self):
+        for said in ("garbage", "{}", '{"do": "x"}', "[]"):
+            code, output = self.run_to_end("agent", [
+                "sh", "-c", "echo '%s' | %s %s agent" % (
+                    said, sys.executable, run_scenarios.MUSTER)])
+            self.assertEqual(code, 2, output)
+            self.assertIn("muster run starts it", output)
+            self.assertNotIn("Traceback", output)
 
 
 class PreflightTest(harness.TestCase):

@@ -271,7 +271,8 @@ TrainingSession::Parts SimWorker::SessionParts() {
   };
   parts.reporter = reporter_;
   parts.on_enter = [this](const EnterEpoch& epoch) {
-    if (model_saver_ != nullptr) model_saver_->Enter(epoch.model_epoch);
+    if (model_saver_ == nullptr) return;
+    model_saver_->Enter(epoch.model_epoch, absl::ZeroDuration());
   };
   parts.set_serving = [](bool) {};
   parts.write_result = [](const EndRecord&) { return absl::OkStatus(); };

@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/read_file.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/config/text_format.h"
 #include "google/protobuf/text_format.h"
@@ -12,15 +13,15 @@
 namespace muster {
 namespace {
 
-std::optional<FinishedRun> ReadFinishedRun(absl::string_view folder) {
+// Errors: NotFound where the run did not end.
+absl::StatusOr<FinishedRun> ReadFinishedRun(absl::string_view folder) {
   const std::string path = FinishedRunPath(folder);
-  const absl::StatusOr<std::string> text = ReadFile(path);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   FinishedRun run;
-  if (!text.ok() || !ParseTextProto(*text, path, &run).ok() ||
-      !IsStopCondition(run.stop_reason())) {
-    return std::nullopt;
-  }
-  return run;
+  RETURN_IF_ERROR(ParseTextProto(text, path, &run));
+  if (IsStopCondition(run.stop_reason())) return run;
+  return absl::DataLossError(
+      absl::StrCat(path, ": found no stop condition as its stop_reason"));
 }
 
 bool HasReached(const FinishedRun& run, const JobGoal& goal) {
@@ -52,19 +53,23 @@ std::optional<FinishedRun> FindFinishedRun(FileSystem* file_system,
   if (!steps.ok() || steps->empty() || !ReadFile(result).ok()) {
     return std::nullopt;
   }
-  const std::optional<FinishedRun> run = ReadFinishedRun(
+  const absl::StatusOr<FinishedRun> run = ReadFinishedRun(
       absl::StrCat(wanted.train_dir, "/", CheckpointName(steps->front())));
   const bool is_wanted =
-      run.has_value() &&
-      run->training_fingerprint() == wanted.training_fingerprint &&
+      run.ok() && run->training_fingerprint() == wanted.training_fingerprint &&
       run->namespace_() == wanted.job_namespace &&
       HasReached(*run, wanted.goal);
-  return is_wanted ? run : std::nullopt;
+  return is_wanted ? std::make_optional(*run) : std::nullopt;
 }
 
-std::string ReachedByChief(absl::string_view folder, const JobGoal& goal) {
-  const std::optional<FinishedRun> run = ReadFinishedRun(folder);
-  const bool is_reached = run.has_value() && run->stop_reason() != "steps" &&
+std::string ReachedByChief(absl::string_view folder, const JobGoal& goal,
+                           const Reporter& reporter) {
+  const absl::StatusOr<FinishedRun> run = ReadFinishedRun(folder);
+  if (!run.ok() && !absl::IsNotFound(run.status())) {
+    reporter.Warning(absl::StrCat("whether the run had ended is not known: ",
+                                  run.status().message()));
+  }
+  const bool is_reached = run.ok() && run->stop_reason() != "steps" &&
                           run->stop_reason() != "epochs" &&
                           HasReached(*run, goal);
   return is_reached ? run->stop_reason() : "";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "common/base/reporter.h"
 #include "common/checkpoint/file_system.h"
 #include "proto/checkpoint.pb.h"
 #include "worker/session/job_goal.h"
@@ -32,7 +33,9 @@ std::optional<FinishedRun> FindFinishedRun(FileSystem* file_system,
 
 // The condition of those that the chief alone watches that the run reached in
 // the checkpoint of this folder, if the goal wants no more; "" if none.
-std::string ReachedByChief(absl::string_view folder, const JobGoal& goal);
+// `reporter` hears of a file that cannot be read.
+std::string ReachedByChief(absl::string_view folder, const JobGoal& goal,
+                           const Reporter& reporter);
 
 }  // namespace muster
 

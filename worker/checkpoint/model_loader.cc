@@ -62,7 +62,7 @@ std::string ModelLoader::GivenWeights() const {
   return space.has_value() ? absl::StrCat("--read_from=", *space) : "";
 }
 
-void ModelLoader::Enter() {
+std::optional<absl::Duration> ModelLoader::Enter() {
   const std::string given = GivenWeights();
   if (!given.empty() && !settled_) {
     options_.reporter.Info(absl::StrCat(
@@ -71,6 +71,7 @@ void ModelLoader::Enter() {
         "goes on"));
   }
   settled_ = true;
+  return std::exchange(trained_, std::nullopt);
 }
 
 int64_t ModelLoader::SavedEpoch() {
@@ -97,12 +98,14 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   }
   RETURN_IF_ERROR(options_.client->chief().Seal().status());
   const CheckpointManifest& manifest = reader.manifest();
+  trained_ = absl::Seconds(manifest.trained_s());
   LoadedModel loaded;
   loaded.global_step = manifest.global_step();
   loaded.examples = manifest.examples();
   loaded.workers = std::move(positions.workers);
   loaded.start_position = std::move(positions.start);
-  loaded.reached = ReachedByChief(reader.path(), options_.goal);
+  loaded.reached =
+      ReachedByChief(reader.path(), options_.goal, options_.reporter);
   options_.reporter.Info(absl::StrCat("restored ", reader.path()));
   if (!positions.note.empty()) {
     options_.reporter.Info(positions.note);
@@ -184,6 +187,7 @@ absl::StatusOr<LoadedModel> ModelLoader::SendValues(const std::string& read) {
   }
   RETURN_IF_ERROR(
       options_.client->chief().LoadModel(options_.placed->definition, values));
+  trained_ = absl::ZeroDuration();
   LoadedModel loaded;
   loaded.initialized = true;
   std::string line = absl::StrCat("initialized ", num_tensors,

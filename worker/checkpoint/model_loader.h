@@ -2,10 +2,12 @@
 #define WORKER_CHECKPOINT_MODEL_LOADER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
@@ -59,8 +61,9 @@ class ModelLoader : public ModelSource {
   int64_t SavedEpoch() override;
 
   // Training begins. Says so if that is with a model that was on the shards
-  // before, and not with the given weights.
-  void Enter();
+  // before, and not with the given weights. Returns how long the run of the
+  // model that was loaded since the last call had trained; nullopt: none was.
+  std::optional<absl::Duration> Enter();
 
  private:
   LoadEvent LoadNow(const LoadModel& epoch);
@@ -81,6 +84,8 @@ class ModelLoader : public ModelSource {
   const Options options_;
   // Load was called, or Enter has said that it was not.
   bool settled_ = false;
+  // As Enter returns it.
+  std::optional<absl::Duration> trained_;
 };
 
 }  // namespace muster

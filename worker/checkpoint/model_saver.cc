@@ -80,14 +80,32 @@ std::optional<CheckpointManifest> NewestManifest(FileSystem* file_system,
   return std::nullopt;
 }
 
+// How long the run of a train_dir has trained; 0 without a checkpoint.
+absl::Duration TrainedTime(FileSystem* file_system,
+                           const std::string& train_dir) {
+  const std::optional<CheckpointManifest> newest =
+      NewestManifest(file_system, train_dir);
+  return newest.has_value() ? absl::Seconds(newest->trained_s())
+                            : absl::ZeroDuration();
+}
+
 }  // namespace
 
 ModelSaver::ModelSaver(Options options) : options_(std::move(options)) {}
 
-void ModelSaver::Enter(int64_t model_epoch) {
+void ModelSaver::Enter(int64_t model_epoch,
+                       std::optional<absl::Duration> trained) {
   model_epoch_ = model_epoch;
   if (options_.rounds != nullptr) options_.rounds->Enter(model_epoch);
-  start_ = std::min(start_, options_.clock->Now());
+  if (!trained.has_value() && trained_before_.has_value()) return;
+  trained_before_ = trained.has_value()
+                        ? *trained
+                        : TrainedTime(options_.file_system, options_.train_dir);
+  start_ = options_.clock->Now();
+}
+
+absl::Duration ModelSaver::Trained(absl::Time now) const {
+  return *trained_before_ + std::max(now - start_, absl::ZeroDuration());
 }
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
@@ -150,10 +168,7 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   *manifest.mutable_data() = options_.data;
   // A stamp for people; the clock may be wrong or be set.
   manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
-  const absl::Duration trained =
-      std::max(options_.clock->Now() - start_, absl::ZeroDuration());
-  manifest.set_trained_s(
-      absl::ToDoubleSeconds(options_.trained_before + trained));
+  manifest.set_trained_s(absl::ToDoubleSeconds(Trained(options_.clock->Now())));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
   SavePositions(state, options_.tasks, &manifest);
   for (size_t i = 0; i < moment.cuts.size(); ++i) {
@@ -240,14 +255,6 @@ int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir) {
   const std::optional<CheckpointManifest> newest =
       NewestManifest(file_system, train_dir);
   return newest.has_value() ? newest->global_step() : -1;
-}
-
-absl::Duration TrainedTime(FileSystem* file_system,
-                           const std::string& train_dir) {
-  const std::optional<CheckpointManifest> newest =
-      NewestManifest(file_system, train_dir);
-  return newest.has_value() ? absl::Seconds(newest->trained_s())
-                            : absl::ZeroDuration();
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,16 +58,18 @@ class ModelSaver {
     // The run's data.
     DataFiles data;
     Retention retention;
-    // How long the run had trained before this process.
-    absl::Duration trained_before;
     Reporter reporter;
   };
 
   explicit ModelSaver(Options options);
 
-  // The epoch that saves are of from here on. The time that the run has
-  // trained counts from the first one.
-  void Enter(int64_t model_epoch);
+  // The epoch that saves are of from here on. The run had `trained` for so long
+  // by the model that was loaded for it. Without one the count goes on, at
+  // first from the newest manifest: the shards held a model.
+  void Enter(int64_t model_epoch, std::optional<absl::Duration> trained);
+
+  // How long the run has trained at `now`. REQUIRES: Enter was called.
+  absl::Duration Trained(absl::Time now) const;
 
   // Fixes the shards' values and the job's counts now.
   absl::StatusOr<PendingSave> Begin();
@@ -100,18 +103,14 @@ class ModelSaver {
 
   const Options options_;
   int64_t model_epoch_ = 0;
-  // When the first epoch was entered.
-  absl::Time start_ = absl::InfiniteFuture();
+  // How long the run had trained at start_; nullopt before the first epoch.
+  std::optional<absl::Duration> trained_before_;
+  absl::Time start_;
 };
 
 // The step of the newest checkpoint whose manifest can be read; -1 if there is
 // none.
 int64_t NewestSavedStep(FileSystem* file_system, const std::string& train_dir);
-
-// How long the run of a train_dir has trained, by the newest manifest that can
-// be read; 0 if there is none.
-absl::Duration TrainedTime(FileSystem* file_system,
-                           const std::string& train_dir);
 
 }  // namespace muster
 

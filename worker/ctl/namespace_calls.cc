@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "common/cluster/task_id.h"
 #include "common/config/namespace_name.h"
 #include "common/process/exit_code.h"
+#include "common/process/thread_supply.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/connection_cause.h"
 #include "common/rpc/credentials.h"
@@ -28,6 +31,8 @@ namespace {
 
 // A ps carries such a call out between two parts.
 constexpr absl::Duration kTimeout = absl::Seconds(5);
+// gRPC starts 6 for one ps, and TaskKeys one.
+constexpr int kMostThreads = 8;
 
 absl::Status OfPs(const std::string& name, const std::string& address,
                   const grpc::Status& status) {
@@ -59,6 +64,12 @@ absl::Status Call(const Ps& ps, Stub& stub, Method method,
   return OfPs(ps.name, ps.address, (stub.*method)(&context, request, reply));
 }
 
+// A line about the own keys.
+void SayOfKeys(Reporter::Level level, absl::string_view line) {
+  if (level == Reporter::kInfo) return;
+  std::fputs(absl::StrCat("musterctl: ", line, "\n").c_str(), stderr);
+}
+
 // Null without a folder. An admin looks, too.
 absl::StatusOr<std::unique_ptr<TaskKeys>> ReadKeys(
     const std::string& dir, NamespaceCalls::Purpose purpose) {
@@ -66,6 +77,7 @@ absl::StatusOr<std::unique_ptr<TaskKeys>> ReadKeys(
   TaskKeys::Options options;
   options.dir = dir;
   options.clock = SystemClock();
+  options.reporter = Reporter(&SayOfKeys);
   options.job = kAdminIdentity;
   const std::string viewer = absl::StrCat(dir, "/", kViewerIdentity, ".pem");
   if (purpose == NamespaceCalls::Purpose::kLook &&
@@ -93,11 +105,13 @@ absl::StatusOr<NamespaceCalls> NamespaceCalls::Create(const VerbCall& call,
   options.cluster_file = call.Flag("cluster");
   options.ps_hosts = call.Flag("ps_hosts");
   options.jobs = {kPsJob};
-  if ((options.cluster_file + options.ps_hosts).empty()) {
+  if (options.cluster_file.empty() && options.ps_hosts.empty()) {
     return absl::InvalidArgumentError(
-        "no ps task is given; wanted --cluster=FILE or --ps_hosts=HOST:PORT");
+        "no ps tasks are given; give --cluster=FILE or --ps_hosts=HOST:PORT");
   }
   ASSIGN_OR_RETURN(const ResolvedCluster cluster, ResolveCluster(options));
+  // Without its threads gRPC would wait for them for ever.
+  RETURN_IF_ERROR(CheckThreads(kMostThreads));
   NamespaceCalls calls;
   ASSIGN_OR_RETURN(calls.keys_, ReadKeys(call.Flag("certs_dir"), purpose));
   const TaskCredentials credentials = CredentialsOf(calls.keys_.get());

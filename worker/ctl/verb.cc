@@ -107,6 +107,15 @@ absl::Status UnknownFlag(const Verb& verb, absl::string_view name) {
                       : absl::StrCat("did you mean --", nearest, "?")));
 }
 
+absl::Status CheckSwitch(const Verb::Flag& flag, const std::string& value) {
+  if (!flag.is_switch || value == "true" || value == "false") {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag.name, " must be true or false, found '",
+                   EscapeForLog(value), "'"));
+}
+
 // Reads `args` as the verb's arguments and flags.
 absl::Status ReadCall(const Verb& verb, absl::Span<const std::string> args,
                       VerbCall* call) {
@@ -125,12 +134,7 @@ absl::Status ReadCall(const Verb& verb, absl::Span<const std::string> args,
         [&name](const Verb::Flag& each) { return each.name == name; });
     if (flag == verb.flags.end()) return UnknownFlag(verb, name);
     if (absl::StrContains(text, '=')) {
-      if (flag->is_switch && halves.second != "true" &&
-          halves.second != "false") {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--", name, " must be true or false, found '",
-                         EscapeForLog(halves.second), "'"));
-      }
+      RETURN_IF_ERROR(CheckSwitch(*flag, halves.second));
       call->flags[name].push_back(halves.second);
     } else if (flag->is_switch) {
       call->flags[name].push_back("true");

@@ -1,6 +1,5 @@
 #include "worker/hook/stop_conditions.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace muster {
@@ -14,17 +13,14 @@ void StopConditions::OnEvaluation(const EvaluationResult& result) {
       result.metrics.Find("accuracy").value_or(0) >= options_.target_accuracy;
 }
 
-// A later epoch, after a restore, goes on counting.
-absl::Status StopConditions::AfterEnter(const EpochRecord& epoch) {
-  start_ = std::min(start_, epoch.now);
+absl::Status StopConditions::AfterEnter(const EpochRecord&) {
   accurate_ = false;
   return absl::OkStatus();
 }
 
 absl::Status StopConditions::AfterStep(const StepRecord& step) {
-  const bool late =
-      options_.after > absl::ZeroDuration() &&
-      options_.trained_before + (step.now - start_) >= options_.after;
+  const bool late = options_.after > absl::ZeroDuration() &&
+                    options_.trained(step.now) >= options_.after;
   if (accurate_) {
     stop_job_("target_accuracy", absl::OkStatus());
   } else if (late) {

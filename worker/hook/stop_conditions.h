@@ -1,7 +1,7 @@
 #ifndef WORKER_HOOK_STOP_CONDITIONS_H_
 #define WORKER_HOOK_STOP_CONDITIONS_H_
 
-#include <cstdint>
+#include <functional>
 
 #include "absl/time/time.h"
 #include "worker/hook/evaluation.h"
@@ -16,11 +16,10 @@ namespace muster {
 class StopConditions : public Hook {
  public:
   struct Options {
-    // How long the run trains, from when its first step could be taken; zero:
-    // off.
+    // How long the run trains; zero: off.
     absl::Duration after = absl::ZeroDuration();
-    // How much of that was before this process.
-    absl::Duration trained_before = absl::ZeroDuration();
+    // How long it has; ModelSaver's. Not asked if `after` is off.
+    std::function<absl::Duration(absl::Time now)> trained;
     // 0: off.
     double target_accuracy = 0;
   };
@@ -36,8 +35,6 @@ class StopConditions : public Hook {
  private:
   const Options options_;
   const RequestStop stop_job_;
-  // When this process began to train; InfiniteFuture before.
-  absl::Time start_ = absl::InfiniteFuture();
   bool accurate_ = false;
 };
 

@@ -139,8 +139,6 @@ void ChiefParts::CreateSaver() {
   save.data = worker_.data;
   const CheckpointSpec& checkpoint = options.training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
-  trained_before_ = TrainedTime(file_system_.get(), options.train_dir);
-  save.trained_before = trained_before_;
   save.reporter = options.reporter;
   saver_ = std::make_unique<ModelSaver>(save);
 }

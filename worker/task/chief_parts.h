@@ -72,8 +72,6 @@ class ChiefParts {
   absl::Status CheckHeld() const;
   ModelSaver* saver() { return saver_.get(); }
   Evaluator* evaluator() { return evaluator_.get(); }
-  // The run's time before this process.
-  absl::Duration trained_before() const { return trained_before_; }
 
  private:
   explicit ChiefParts(const Worker& worker) : worker_(worker) {}
@@ -89,7 +87,6 @@ class ChiefParts {
   // The same for what is restored: a stop ends it, and no save.
   std::unique_ptr<FileSystem> restored_files_;
   std::unique_ptr<TrainDirLock> lock_;
-  absl::Duration trained_before_ = absl::ZeroDuration();
   std::unique_ptr<InitialWeights> weights_;
   std::unique_ptr<ModelLoader> loader_;
   // Null but in synchronous replication.

@@ -28,7 +28,7 @@ std::unique_ptr<StopConditions> MakeStopConditions(
     const SessionHooks::Options& options, const SessionHooks::Parts& parts) {
   StopConditions::Options stop;
   stop.after = absl::Seconds(options.training.stop().seconds());
-  stop.trained_before = options.trained_before;
+  stop.trained = parts.trained;
   stop.target_accuracy = options.training.stop().target_accuracy();
   return std::make_unique<StopConditions>(stop, parts.stop_job);
 }

@@ -39,8 +39,6 @@ class SessionHooks {
     TrainingSpec training;
     // Global steps in one pass over the training set.
     int64_t steps_per_epoch = 0;
-    // The run's time of training before this process.
-    absl::Duration trained_before = absl::ZeroDuration();
     // target_step is overwritten.
     Progress::Options progress;
     // No profile if its steps are none. task_name is overwritten.
@@ -57,6 +55,8 @@ class SessionHooks {
     // The chief's only.
     WriteWatch* write_watch = nullptr;
     CheckpointSaver::Begin begin_save;
+    // How long the run has trained at `now`.
+    std::function<absl::Duration(absl::Time now)> trained;
     // As CheckpointSaver's.
     std::function<void(const std::string& folder, const EndRecord& end)>
         after_last_save;

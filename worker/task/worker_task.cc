@@ -433,7 +433,6 @@ absl::Status WorkerTask::CreateHooks() {
   options.saves = !options_.train_dir.empty();
   options.training = options_.training;
   options.steps_per_epoch = EpochUpdates();
-  if (is_chief()) options.trained_before = chief_->trained_before();
   options.progress = options_.progress;
   if (bad_records_ != nullptr) {
     options.progress.bad_records = [this] { return bad_records_->count(); };
@@ -449,6 +448,9 @@ absl::Status WorkerTask::CreateHooks() {
   if (is_chief()) parts.write_watch = chief_->write_watch();
   parts.write_progress = options_.write_progress;
   parts.reporter = options_.reporter;
+  parts.trained = [this](absl::Time now) {
+    return chief_->saver()->Trained(now);
+  };
   parts.begin_save = [this] { return chief_->BeginSave(); };
   parts.after_last_save = [this](const std::string& folder,
                                  const EndRecord& end) {
@@ -538,8 +540,7 @@ void WorkerTask::CreateSession() {
   parts.reporter = options_.reporter;
   parts.on_enter = [this](const EnterEpoch& epoch) {
     if (chief_ == nullptr) return;
-    chief_->loader()->Enter();
-    chief_->saver()->Enter(epoch.model_epoch);
+    chief_->saver()->Enter(epoch.model_epoch, chief_->loader()->Enter());
   };
   parts.save_now = [this](std::function<void(const absl::Status&)> done) {
     hooks_->SaveNow(std::move(done));

@@ -123,6 +123,25 @@ bool AreLoopback(const std::vector<std::string>& numbers) {
          });
 }
 
+// The first task on another host, "/job:worker/task:0 is h1:1"; "" if all are
+// on this machine: at one of its `own` names, or at loopback.
+absl::StatusOr<std::string> TaskElsewhere(
+    const ClusterSpec& cluster, const std::vector<std::string>& own,
+    absl::FunctionRef<std::vector<std::string>(const std::string&)> look_up) {
+  for (const char* const job : {kPsJob, kChiefJob, kWorkerJob, kEvaluatorJob}) {
+    for (const auto& [index, text] : cluster.tasks(job)) {
+      ASSIGN_OR_RETURN(const Address other, ParseAddress(text));
+      const bool is_here =
+          absl::c_any_of(own, [&other](const std::string& host) {
+            return absl::EqualsIgnoreCase(host, other.host);
+          });
+      if (is_here || AreLoopback(look_up(other.host))) continue;
+      return absl::StrCat(TaskName(MakeTaskId(job, index)), " is ", text);
+    }
+  }
+  return "";
+}
+
 in_port_t BoundPort(const FileDescriptor& socket) {
   SocketAddress address;
   address.size = sizeof(address.bytes);
@@ -170,32 +189,35 @@ std::vector<std::string> LookUpHost(const std::string& host) {
 }
 
 absl::Status CheckOthersCanCome(
-    const ClusterSpec& cluster, const TaskId& task,
+    const ClusterSpec& cluster, const TaskId& task, absl::string_view bind,
+    const Reporter& reporter,
     absl::FunctionRef<std::vector<std::string>(const std::string&)> look_up) {
-  ASSIGN_OR_RETURN(const std::string own, cluster.AddressOf(task));
-  ASSIGN_OR_RETURN(const Address address, ParseAddress(own));
+  const auto own = cluster.AddressOf(task);
+  // To an evaluator that is not listed nobody has to come.
+  if (!own.ok()) return bind.empty() ? own.status() : absl::OkStatus();
+  ASSIGN_OR_RETURN(const Address listed, ParseAddress(*own));
+  const std::string text(bind.empty() ? *own : bind);
+  ASSIGN_OR_RETURN(const Address address, ParseListenAddress(text));
   const std::vector<std::string> numbers = look_up(address.host);
   if (!AreLoopback(numbers)) return absl::OkStatus();
-  for (const char* const job : {kPsJob, kChiefJob, kWorkerJob, kEvaluatorJob}) {
-    for (const auto& [index, text] : cluster.tasks(job)) {
-      ASSIGN_OR_RETURN(const Address other, ParseAddress(text));
-      if (absl::EqualsIgnoreCase(other.host, address.host) ||
-          AreLoopback(look_up(other.host))) {
-        continue;
-      }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "listen on ", own, ": ", address.host, " means ",
-          absl::StrJoin(numbers, ", "),
-          " here, where no other host can connect, and ",
-          TaskName(MakeTaskId(job, index)), " is ", text, ". Give ",
-          address.host,
-          " in /etc/hosts the address by which the others reach this host "
-          "(Debian writes 127.0.1.1 there), or listen at that address by "
-          "--bind=ADDRESS:",
-          address.port));
-    }
+  ASSIGN_OR_RETURN(
+      const std::string other,
+      TaskElsewhere(cluster, {listed.host, address.host}, look_up));
+  if (other.empty()) return absl::OkStatus();
+  if (IsLoopback(address)) {
+    reporter.Info(absl::StrCat("listening on ", text, ", this machine alone; ",
+                               other, ", which comes through a tunnel only"));
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "listen on ", text, ": ", address.host, " means ",
+      absl::StrJoin(numbers, ", "),
+      " here, where no other host can connect, and ", other, ". Give ",
+      address.host,
+      " in /etc/hosts the address by which the others reach this host "
+      "(Debian writes 127.0.1.1 there), or listen at that address by "
+      "--bind=ADDRESS:",
+      address.port));
 }
 
 absl::StatusOr<ListeningSockets> ListenOn(absl::string_view address) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/reporter.h"
 #include "common/cluster/cluster_spec.h"
 #include "proto/cluster.pb.h"
 
@@ -30,12 +31,15 @@ absl::Status CheckConnectAddress(absl::string_view address,
 // The numbers of the addresses that a host's name stands for on this machine.
 std::vector<std::string> LookUpHost(const std::string& host);
 
-// Whether tasks on other hosts could connect to the one that listens at its own
-// ClusterSpec address: /etc/hosts gives a host's own name 127.0.1.1 by Debian's
-// default. No port is opened. Errors: InvalidArgument, with the ways out, if
-// that name means loopback alone, and the name of another task does not.
+// Whether tasks on other hosts could connect to the one that listens at `bind`,
+// or, if that is "", at its own ClusterSpec address: /etc/hosts gives a host's
+// own name 127.0.1.1 by Debian's default. No port is opened. `reporter` hears
+// of a `bind` that says loopback itself, as before a tunnel. Errors:
+// InvalidArgument, with the ways out, if a name means loopback alone, and the
+// name of a task on another host does not.
 absl::Status CheckOthersCanCome(
-    const ClusterSpec& cluster, const TaskId& task,
+    const ClusterSpec& cluster, const TaskId& task, absl::string_view bind = "",
+    const Reporter& reporter = Reporter(),
     absl::FunctionRef<std::vector<std::string>(const std::string&)> look_up =
         LookUpHost);
 

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "common/base/reporter.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "tests/testing/status_matchers.h"
@@ -77,11 +78,19 @@ TEST_F(LoggingTest, RefusesAnUnknownLevel) {
   options.level = "inof";
   EXPECT_THAT(SetUpLogging(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("--log_level: "),
+                       AllOf(HasSubstr("--log_level: unknown"),
                              HasSubstr("did you mean 'info'?"))));
-  // Who says so has the form of every line.
+  // Which says so.
   EXPECT_EQ(spdlog::default_logger()->name(), "muster");
   EXPECT_EQ(spdlog::get_level(), spdlog::level::info);
+}
+
+TEST_F(LoggingTest, WhatProtobufSaysIsALineOfOurs) {
+  ASSERT_THAT(SetUpLogging({}), IsOk());
+  spdlog::set_default_logger(Make({}));
+  GOOGLE_LOG(ERROR) << "invalid UTF-8";
+  spdlog::set_default_logger(Make({}));
+  EXPECT_THAT(text_.str(), MatchesRegex(".* W protobuf: invalid UTF-8\n"));
 }
 
 TEST_F(LoggingTest, SetUpReplacesTheDefaultLogger) {

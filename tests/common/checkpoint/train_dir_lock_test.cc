@@ -141,12 +141,20 @@ TEST_F(TrainDirMarkTest, AMarkThatIsGone_IsMadeAnew) {
   EXPECT_FALSE((*lock)->CheckHeld().ok());
 }
 
-// A lock that the kernel holds needs no file.
-TEST_F(TrainDirLockTest, WithLocks_NoMarkIsRead) {
-  const auto lock = TrainDirLock::Acquire(dir_, {});
-  ASSERT_THAT(lock, IsOk());
-  EXPECT_NE(access((dir_ + "/chief").c_str(), F_OK), 0);
-  EXPECT_THAT((*lock)->CheckHeld(), IsOk());
+// The kernels of two machines, with mounts that keep locks to themselves.
+TEST_F(TrainDirLockTest, WithLocksOfOneMachine_WhoComesLastTakesIt) {
+  TrainDirLock::Options options;
+  options.flock = [](int, int) { return 0; };
+  options.incarnation = 1;
+  const auto first = TrainDirLock::Acquire(dir_, options);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT((*first)->CheckHeld(), IsOk());
+  options.incarnation = 2;
+  const auto last = TrainDirLock::Acquire(dir_, options);
+  ASSERT_THAT(last, IsOk());
+  EXPECT_THAT((*last)->CheckHeld(), IsOk());
+  EXPECT_THAT((*first)->CheckHeld(),
+              StatusIs(absl::StatusCode::kAlreadyExists));
 }
 
 }  // namespace

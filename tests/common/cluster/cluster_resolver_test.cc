@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/cluster/task_id.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -295,6 +296,23 @@ TEST(ClusterResolverTest, TfConfigWithoutAClusterTrainsNobodyAlone) {
           << text;
     }
   }
+}
+
+TEST(ClusterResolverTest, TfConfigWithoutTheOwnTaskIsRefusedWhereThereAreMore) {
+  ClusterOptions options = WorkerOptions();
+  for (const char* const task : {"", R"(,"task":{"type":"worker"})"}) {
+    options.tf_config = absl::StrCat(
+        R"({"cluster":{"ps":["p0:1"],"worker":["w0:1","w1:1"]})", task, "}");
+    options.task_index = -1;
+    EXPECT_THAT(ResolveCluster(options),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("names 2 tasks of job 'worker' and not")));
+    options.task_index = 1;
+    EXPECT_EQ(Task(options), "/job:worker/task:1 by TF_CONFIG");
+  }
+  options.task_index = -1;
+  options.tf_config = R"({"cluster":{"ps":["p0:1","p1:1"],"worker":["w0:1"]}})";
+  EXPECT_EQ(Task(options), "/job:worker/task:0 by TF_CONFIG");
 }
 
 TEST(ClusterResolverTest, AFileMayGiveTheClusterOfTfConfigsTask) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "absl/synchronization/notification.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/reported_lines.h"
 
 namespace muster {
@@ -85,23 +86,38 @@ INSTANTIATE_TEST_SUITE_P(Each, NoticeDeathTest, kNotices);
 
 using Answer = StopSignals::Rule::Answer;
 
+constexpr absl::Time kStart = absl::UnixEpoch();
+constexpr absl::Duration kSecond = absl::Seconds(1);
+
 // The kernel repeats a SIGXCPU, a shell a SIGHUP, and SIGTERM follows Slurm's
 // --signal=USR1: the save goes on.
 TEST(StopRuleTest, NoticesAndTheFirstTermAfterThemEndNothing) {
   StopSignals::Rule rule;
-  EXPECT_EQ(rule.OnSignal(SIGUSR1), Answer::kStop);
+  EXPECT_EQ(rule.OnSignal(SIGUSR1, kStart), Answer::kStop);
   for (const int signal : {SIGUSR1, SIGXCPU, SIGHUP, SIGTERM, SIGXCPU}) {
-    EXPECT_EQ(rule.OnSignal(signal), Answer::kNothing) << signal;
+    EXPECT_EQ(rule.OnSignal(signal, kStart + kSecond), Answer::kNothing)
+        << signal;
   }
-  EXPECT_EQ(rule.OnSignal(SIGTERM), Answer::kEndAtOnce);
+  EXPECT_EQ(rule.OnSignal(SIGTERM, kStart + 2 * kSecond), Answer::kEndAtOnce);
 }
 
 // systemd's SendSIGHUP.
 TEST(StopRuleTest, ANoticeAfterTermEndsNothing) {
   StopSignals::Rule rule;
-  EXPECT_EQ(rule.OnSignal(SIGTERM), Answer::kStop);
-  EXPECT_EQ(rule.OnSignal(SIGHUP), Answer::kNothing);
-  EXPECT_EQ(rule.OnSignal(SIGINT), Answer::kEndAtOnce);
+  EXPECT_EQ(rule.OnSignal(SIGTERM, kStart), Answer::kStop);
+  EXPECT_EQ(rule.OnSignal(SIGHUP, kStart + kSecond), Answer::kNothing);
+  EXPECT_EQ(rule.OnSignal(SIGINT, kStart + kSecond), Answer::kEndAtOnce);
+}
+
+// As `timeout` sends it.
+TEST(StopRuleTest, ATermTwiceWithinASecondIsOne) {
+  StopSignals::Rule rule;
+  EXPECT_EQ(rule.OnSignal(SIGTERM, kStart), Answer::kStop);
+  for (const double part : {0.0, 0.5, 0.999}) {
+    EXPECT_EQ(rule.OnSignal(SIGTERM, kStart + part * kSecond),
+              Answer::kNothing);
+  }
+  EXPECT_EQ(rule.OnSignal(SIGTERM, kStart + kSecond), Answer::kEndAtOnce);
 }
 
 TEST(StopSignalsTest, EndsWithoutASignal) {
@@ -112,7 +128,13 @@ TEST(StopSignalsDeathTest, SecondSignalEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
-        StopSignals signals([](int) { kill(getpid(), SIGINT); });
+        FakeClock clock;
+        StopSignals signals(
+            [&](int) {
+              clock.Advance(kSecond);
+              kill(getpid(), SIGINT);
+            },
+            Reporter(), &clock);
         kill(getpid(), SIGTERM);
         while (true) pause();
       },

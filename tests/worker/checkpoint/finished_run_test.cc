@@ -7,10 +7,18 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 
 namespace muster {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 void WriteText(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
@@ -97,6 +105,19 @@ TEST_F(FinishedRunTest, WhatIsDamagedOrWasStopped_IsNotFinished) {
   }
 }
 
+TEST_F(FinishedRunTest, WhatIsDamaged_IsSaidByName) {
+  ReportedLines lines;
+  const std::string path = FinishedRunPath(Folder(20));
+  std::filesystem::resize_file(path, 30);
+  EXPECT_EQ(ReachedByChief(Folder(20), wanted_.goal, lines.reporter()), "");
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(AllOf(StartsWith("W "), HasSubstr(path))));
+  lines.Clear();
+  std::filesystem::remove(path);
+  EXPECT_EQ(ReachedByChief(Folder(20), wanted_.goal, lines.reporter()), "");
+  EXPECT_THAT(lines.lines(), IsEmpty()) << "it did not end there";
+}
+
 TEST_F(FinishedRunTest, EachConditionIsReachedByAnEndForNoLess) {
   const auto is_finished = [this](const std::string& reason, double had,
                                   double wants) {
@@ -110,7 +131,8 @@ TEST_F(FinishedRunTest, EachConditionIsReachedByAnEndForNoLess) {
     set(had, run_.mutable_stop());
     set(wants, &wanted_.goal.stop);
     Keep(20);
-    const std::string reached = ReachedByChief(Folder(20), wanted_.goal);
+    const std::string reached =
+        ReachedByChief(Folder(20), wanted_.goal, Reporter());
     if (reason == "epochs") {
       EXPECT_EQ(reached, "") << "ps task 0 counts it";
     } else {

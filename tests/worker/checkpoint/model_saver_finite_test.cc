@@ -88,7 +88,7 @@ class ModelSaverFiniteTest : public ::testing::Test {
     options.coordination = &coordination_;
     options.placed = &placed_;
     ModelSaver saver(options);
-    saver.Enter(1);
+    saver.Enter(1, absl::ZeroDuration());
     const absl::StatusOr<PendingSave> save = saver.Begin();
     if (!save.ok()) return save.status();
     return save->write();

@@ -40,7 +40,7 @@ class ModelSaverTest : public ::testing::Test {
     options.train_dir = "train";
     options.placed = &placed_;
     saver_ = std::make_unique<ModelSaver>(options);
-    saver_->Enter(1);
+    saver_->Enter(1, absl::ZeroDuration());
   }
 
   FakeClock clock_;
@@ -93,6 +93,18 @@ TEST_F(ModelSaverTest, ACutThatComesTooLateIsTriedAgain) {
   EXPECT_EQ(shards_[0].round(), kRound + 1);
   EXPECT_EQ(coordination_.holds, 2);
   EXPECT_FALSE(coordination_.held);
+}
+
+TEST_F(ModelSaverTest, TheTimeTrainedIsThatOfTheModelThatWasLoadedAndWhatCame) {
+  const auto pass = [this](int seconds) {
+    clock_.Advance(absl::Seconds(seconds));
+    return saver_->Trained(clock_.Now());
+  };
+  EXPECT_EQ(pass(5), absl::Seconds(5));
+  saver_->Enter(1, std::nullopt);
+  EXPECT_EQ(pass(2), absl::Seconds(7)) << "the same model goes on";
+  saver_->Enter(2, absl::Seconds(3));
+  EXPECT_EQ(pass(1), absl::Seconds(4)) << "a restore goes back";
 }
 
 TEST_F(ModelSaverTest, ReleasesTheRoundsWhenNoCutSucceeds) {

@@ -191,7 +191,7 @@ class Job {
     options.placed = &placed_;
     options.slots = {"m", "v"};
     ModelSaver saver(options);
-    saver.Enter(epoch_);
+    saver.Enter(epoch_, absl::ZeroDuration());
     const absl::StatusOr<PendingSave> save = saver.Begin();
     EXPECT_THAT(save, IsOk());
     if (!save.ok()) return "";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 #include "common/base/read_file.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
@@ -312,6 +314,20 @@ TEST_F(StandaloneTest, TheTimeTrainedGoesOnAfterARestart) {
   // The stamp is of the wall clock: after this was written.
   EXPECT_GT(absl::FromUnixMillis(first->saved_unix_ms()),
             absl::FromCivil(absl::CivilDay(2020, 1, 1), absl::UTCTimeZone()));
+}
+
+TEST_F(StandaloneTest, TheTimeOfACheckpointThatCannotBeRestoredDoesNotCount) {
+  PosixFileSystem file_system;
+  const std::string train_dir = NewTrainDir("train");
+  ASSERT_EQ(Train(train_dir, 10), kExitDone);
+  const std::string newest = train_dir + "/ckpt-000000000010";
+  auto manifest = ReadManifestFile(&file_system, newest);
+  ASSERT_THAT(manifest, IsOk());
+  manifest->set_trained_s(1e6);
+  std::ofstream(newest + "/manifest.textproto") << *FormatManifest(*manifest);
+  std::filesystem::resize_file(newest + "/parameters.safetensors", 1);
+  ASSERT_EQ(Train(train_dir, 20, {"stop.seconds=1e5"}), kExitDone);
+  EXPECT_EQ(ReadResult(train_dir)->Find("stop_reason")->text, "steps");
 }
 
 TEST_F(StandaloneTest, KeepsTheFirstCheckpointOfEveryPeriod) {

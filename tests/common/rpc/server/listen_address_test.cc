@@ -14,6 +14,7 @@
 #include "common/cluster/task_id.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -22,6 +23,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(ListenAddressTest, BindGoesBeforeTheClusterAddress) {
   EXPECT_THAT(ChooseListenAddress("localhost:1", "", false),
@@ -114,7 +116,17 @@ absl::Status CanCome(const std::string& ps_hosts,
                      const TaskId& self = MakeTaskId("ps", 0)) {
   const auto cluster = ParseHostFlags(ps_hosts, worker_hosts);
   EXPECT_THAT(cluster, IsOk());
-  return CheckOthersCanCome(*cluster, self, OnNode1);
+  return CheckOthersCanCome(*cluster, self, "", Reporter(), OnNode1);
+}
+
+// The lines about ps 0 that listens at `bind`, or its error.
+absl::StatusOr<std::vector<std::string>> LinesOfBind(const std::string& bind) {
+  const auto cluster = ParseHostFlags("10.0.0.1:2222", "node2:2223");
+  ReportedLines lines;
+  const absl::Status status = CheckOthersCanCome(
+      *cluster, MakeTaskId("ps", 0), bind, lines.reporter(), OnNode1);
+  if (!status.ok()) return status;
+  return lines.lines();
 }
 
 TEST(CheckOthersCanComeTest, AnOwnNameThatMeansLoopbackIsRefusedByName) {
@@ -133,6 +145,21 @@ TEST(CheckOthersCanComeTest, AnOwnNameThatMeansLoopbackIsRefusedByName) {
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(CanCome("node1:2222", "node1:2223,10.0.0.3:2222"),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(CheckOthersCanComeTest, ABindByANameThatMeansLoopback_IsRefused) {
+  EXPECT_THAT(LinesOfBind("node1:4100"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("listen on node1:4100: node1 means 127.0.1.1 "
+                                 "here, where no other host can connect, and "
+                                 "/job:worker/task:0 is node2:2223")));
+  EXPECT_THAT(LinesOfBind("10.0.0.1:0"), IsOkAndHolds(IsEmpty()));
+  EXPECT_THAT(LinesOfBind("0.0.0.0:0"), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(CheckOthersCanComeTest, ABindThatSaysLoopback_IsSaid) {
+  EXPECT_THAT(LinesOfBind("127.0.0.2:0"),
+              IsOkAndHolds(ElementsAre(HasSubstr("this machine alone"))));
 }
 
 TEST(CheckOthersCanComeTest, OneMachineMayMeanLoopback) {
