@@ -8,16 +8,15 @@ Called by gpu_bundle.sh. Python 3 standard library only.
 from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
-import glob
 import gzip
 import os
-import shutil
 import subprocess
 import sys
 
+from base.failure import Failure
 from base.launcher_flags import ROOT, add_binary_flags, local_path
-from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
-                              strip)
+from shared_libraries import (GLIBC, check_self_contained, copy_plain, found,
+                              libraries, strip)
 
 # One that fits through any door, with what goes along.
 MAX_ARCHIVE_BYTES = 56 << 20
@@ -36,7 +35,6 @@ PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/base/*.py",
          "tests/benchmark/peers/torch_model.py",
          "tests/benchmark/peers/torch_resnet20.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]
-RUN = os.path.join(ROOT, "scripts/gpu_run/*.[ps][yh]")
 WRAPPER = """#!/bin/sh
 root=$(cd "$(dirname "$0")/../.." && pwd)
 exec "$root/glibc/ld-linux-x86-64.so.2" \\
@@ -56,14 +54,6 @@ def parse_arguments(argv):
                         help="a new folder (default muster_gpu)")
     add_binary_flags(parser)
     return parser.parse_args(argv)
-
-
-def found(pattern, hint=""):
-    """The files; raises Failure if there is none."""
-    paths = sorted(glob.glob(pattern))
-    if not paths:
-        raise Failure("no file at '%s'%s" % (pattern, hint))
-    return paths
 
 
 def copy_programs(bin_dir, out):
@@ -99,14 +89,7 @@ def shortened(content, examples):
             content[8:header + size * examples])
 
 
-def copy_files(out):
-    for pattern in PLAIN:
-        for path in found(os.path.join(ROOT, pattern)):
-            target = os.path.join(out, os.path.relpath(path, ROOT))
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copy(path, target)
-    for path in found(RUN):
-        shutil.copy(path, out)
+def copy_data(out):
     os.makedirs(os.path.join(out, "data"))
     for path in found(DATA_SET):
         name = os.path.basename(path)[:-len(".gz")]
@@ -142,7 +125,9 @@ def main(argv):
         check_self_contained(
             copy_programs(options.bin_dir, out), out,
             hint=": build it with --config=cuda, which sets its rpath")
-        copy_files(out)
+        copy_plain(PLAIN, ROOT, out)
+        copy_plain(["*.[ps][yh]"], os.path.join(ROOT, "scripts/gpu_run"), out)
+        copy_data(out)
         archive, size = pack(out)
     except (Failure, OSError, subprocess.SubprocessError) as failure:
         print("gpu_bundle: %s" % failure, file=sys.stderr)
