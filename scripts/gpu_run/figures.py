@@ -12,10 +12,9 @@ import tempfile
 from rows import ROOT, Failed, shown
 
 TORCH = os.path.join(ROOT, "tests/benchmark/peers/torch_gpu.py")
-MODELS = ("softmax_regression", "mlp", "mnist_cnn", "resnet20",
-          "inception_small")
-# Their schedules want to know the length of the training.
+# With those whose schedules want to know the length of the training.
 SCHEDULED = ("mnist_cnn", "resnet20", "inception_small")
+MODELS = ("softmax_regression", "mlp", *SCHEDULED)
 # To start, read data, capture, save and evaluate, or to import PyTorch and
 # compile: at most, and what it takes at least.
 AROUND_S = {"cuda": 30.0, "cpu": 150.0, "torch": 120.0}
@@ -144,20 +143,21 @@ class Figures:
             [] if self.no_card else ["--gpu_memory_fraction=0.4"])), at_once=2)
 
     def trainings(self):
-        self.train(ONE, self.standalone("mnist_cnn"))
-        for name, field in ((BF16, "compute.bf16=true"),
-                            (PLAIN, "compute.cuda_graphs=false"),
-                            (HOST_UPDATE, "compute.update_on_device=false")):
-            self.train(name, self.standalone("mnist_cnn", "--set=" + field),
-                       skip=self.no_card)
-        self.train(TOWERS, self.standalone("mnist_cnn", "--num_devices=2", *(
-            [] if self.no_card else ["--gpu_virtual_devices=2"])))
+        on_card = [] if self.no_card else ["--gpu_virtual_devices=2"]
+        for name, flags, skip in (
+                (ONE, [], None),
+                (BF16, ["--set=compute.bf16=true"], self.no_card),
+                (PLAIN, ["--set=compute.cuda_graphs=false"], self.no_card),
+                (HOST_UPDATE, ["--set=compute.update_on_device=false"],
+                 self.no_card),
+                (TOWERS, ["--num_devices=2", *on_card], None),
+                (ONE + ", profiled", TRACE, self.no_card)):
+            self.train(name, self.standalone("mnist_cnn", *flags), skip=skip)
+        self.train(RESNET, self.standalone("resnet20"), skip=self.no_card)
         self.train(PAIR, self.cluster(1))
         self.train(THREE, self.cluster(2))
-        self.train(RESNET, self.standalone("resnet20"), skip=self.no_card)
-        for name, command in ((ONE, self.standalone("mnist_cnn", *TRACE)),
-                              (PAIR, self.cluster(1, *TRACE))):
-            self.train(name + ", profiled", command, skip=self.no_card)
+        self.train(PAIR + ", profiled", self.cluster(1, *TRACE),
+                   skip=self.no_card)
 
     def torch(self):
         self.rows.measure(

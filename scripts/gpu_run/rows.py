@@ -92,15 +92,11 @@ class Rows:
         return program.text()
 
     def write(self):
-        """A full disk, say, is told; the next write may succeed."""
-        try:
+        """Where the disk is full, say, the next write may succeed."""
+        with contextlib.suppress(*([OSError] if self.rows else [])):
             with open(self.path + ".new", "w", encoding="utf-8") as file:
                 json.dump(dict(self.found, rows=self.rows), file, indent=1)
             os.replace(self.path + ".new", self.path)
-        except OSError as error:
-            if not self.rows:
-                raise
-            show("cannot write '%s': %s" % (self.path, error.strerror))
 
     def _make(self, row, make):
         row["failed"] = UNDER_WAY

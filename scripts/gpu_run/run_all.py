@@ -16,8 +16,6 @@ import figures
 from base.programs import Interrupted
 from rows import Rows, show
 
-# To say a version, read from a disk.
-VERSION_S = 30.0
 # In this order: figures are what a short stay on a machine is for.
 PARTS = ("figures", "models", "sharing", "tests", "torch", "sanitizer")
 
@@ -47,7 +45,7 @@ def choose_programs(rows):
     else with the one of the bundle."""
     for folder in (ROOT, os.path.join(ROOT, "with_glibc")):
         rows.measure("version of " + os.path.basename(folder), "", [
-            os.path.join(folder, "worker/worker"), "--version"], VERSION_S,
+            os.path.join(folder, "worker/worker"), "--version"], card.ANSWER_S,
                      str.strip)
         if "value" in rows.rows[-1]:
             break
@@ -64,7 +62,8 @@ def run(rows, options):
         None, [*folders, os.environ.get("LD_LIBRARY_PATH")])))
     rows.measure("list of devices", "", [
         os.path.join(programs, "worker/worker"), "--list_devices",
-        "--gpu_library_path=" + ":".join(folders)], VERSION_S, str.splitlines)
+        "--gpu_library_path=" + ":".join(folders)], card.ANSWER_S,
+                 str.splitlines)
     tests = (rows, programs, environment, made.no_card)
     parts = dict(zip(PARTS, (
         made.trainings, made.models, made.sharing,
