@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Packs worker, ps_server and the tests of the cuda backend for a machine with
-a GPU.
-
-Called by gpu_bundle.sh. Python 3 standard library only.
+a GPU. Called by gpu_bundle.sh. Python 3 standard library only.
 """
 
 from base import quiet_interrupt  # pylint: disable=unused-import
@@ -31,9 +29,7 @@ PROGRAMS = {"worker": "worker/worker", "ps_server": "ps_server/ps_server",
 MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/base/*.py",
-         "tests/benchmark/peers/torch_gpu.py",
-         "tests/benchmark/peers/torch_model.py",
-         "tests/benchmark/peers/torch_resnet20.py",
+         "tests/benchmark/peers/torch_[gmr]*.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]
 WRAPPER = """#!/bin/sh
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -49,8 +45,7 @@ def parse_arguments(argv):
         description="Builds with --config=cuda and makes a folder, and "
         "FOLDER.tar.xz (under 56 MiB), for a machine with an NVIDIA GPU; its "
         "run_all.sh tests and measures there, without network or install.")
-    parser.add_argument("--out", type=local_path, metavar="FOLDER",
-                        default="muster_gpu",
+    parser.add_argument("--out", type=local_path, default="muster_gpu",
                         help="a new folder (default muster_gpu)")
     add_binary_flags(parser)
     return parser.parse_args(argv)

@@ -87,7 +87,7 @@ def document(options, rows):
                         "cores": len(os.sched_getaffinity(0))},
             # Where the figures went is nobody's business.
             "command": shlex.join(["scripts/bench.sh", *(
-                word for word in sys.argv[1:] if not word.startswith("--out"))]),
+                one for one in sys.argv[1:] if not one.startswith("--out"))]),
             "rounds": options.rounds, "steps": options.steps,
             "bytes": options.bytes, "quick": options.quick, "figures": rows}
 

@@ -155,8 +155,8 @@ def peer_figures(training):
     steps = training.options.steps
     torch, tensorflow = peers.torch(), peers.tensorflow()
     if torch is not None:
-        yield from peers.torch_figures(torch, training.standalone[1], "1 thread",
-                                       steps, "mnist_cnn")
+        yield from peers.torch_figures(torch, training.standalone[1],
+                                       "1 thread", steps, "mnist_cnn")
         yield from peers.torch_figures(
             torch, training.resnet20, "resnet20, 1 thread",
             max(steps // RESNET_STEPS_DIVISOR, 4), "resnet20")
@@ -181,8 +181,9 @@ def modes(options):
 def start(options):
     """The part "start"."""
     command = launched(options, 2, "--ps=1", "--progress_every=0")
-    one = Measurement("launch of 1 ps + 2 workers to the first applied step",
-                      command + ["--train_dir=DIR"], lambda: first_step(command))
+    one = Measurement(
+        "launch of 1 ps + 2 workers to the first applied step",
+        command + ["--train_dir=DIR"], lambda: first_step(command))
     yield Figure(one.name, "s", [one], lambda numbers: numbers["seconds"],
                  at_most(1.0))
 

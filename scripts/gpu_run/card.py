@@ -1,6 +1,4 @@
-"""NVIDIA's libraries and tools on this machine, and the tests of the cuda
-backend: by themselves, and under compute-sanitizer. Part of run_all.py.
-"""
+"""NVIDIA's libraries and tools, and the tests of a card. Part of run_all.py."""
 
 import glob
 import os
@@ -12,15 +10,15 @@ import sysconfig
 
 from rows import Failed, Skipped
 
-# What worker looks up when it runs, by whatever version.
+# What worker looks up when it runs.
 NAMES = ("libcudnn.so.*", "libcublasLt.so.*", "libnccl.so.*")
 TOOLKITS = ["/usr/local/cuda", "/opt/cuda"]
 SYSTEM = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
-# Where a driver lies whose tools are not on PATH.
+# Of a driver whose tools are not on PATH.
 DRIVER = ["/usr/local/nvidia/bin", "/usr/bin"]
 # Of any question: nvidia-smi wakes a driver, a worker is read from a disk.
 ANSWER_S = 30.0
-CARD = "name,driver_version,memory.total,compute_cap,clocks.max.sm"
+CARD = "name,driver_version,memory.total,clocks.max.sm"
 # They compare with plain loops on the host; under a sanitizer each kernel runs
 # many times slower.
 TEST_LIMIT_S = 120.0
@@ -36,8 +34,7 @@ OUR_KERNELS = "kns=muster"
 
 
 def folders():
-    """Those with one of the libraries, the toolkit's first, then those of
-    `pip install torch`."""
+    """Of the libraries: the toolkit's first, then `pip install torch`'s."""
     patterns = [os.path.join(toolkit, "lib64") for toolkit in TOOLKITS]
     patterns += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     patterns += [os.path.join(root, "nvidia/*/lib") for root in (
@@ -53,8 +50,7 @@ def folders():
 
 
 def program(name):
-    """Its path, on PATH, in a toolkit or beside a driver; None if it is not
-    there."""
+    """Its path, or None."""
     return shutil.which(name) or shutil.which(name, path=":".join(
         [os.path.join(folder, "bin") for folder in TOOLKITS] + DRIVER))
 
@@ -64,7 +60,6 @@ def machine(rows):
     return {"value": rows.run([
                 program("nvidia-smi") or "nvidia-smi", "--query-gpu=" + CARD,
                 "--format=csv,noheader"], ANSWER_S).splitlines(),
-            "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
             "cores": len(os.sched_getaffinity(0)), "machine": platform.uname()}
 
 
@@ -76,9 +71,8 @@ def tests_passed(text):
     skipped = re.search(r"\[  SKIPPED \] (\d+) test", text)
     # What wants no card passes without one.
     if skipped is not None and int(skipped[1]) >= int(passed[1]):
-        # GTEST_SKIP's own words, after the line with its place.
         why = re.search(r": Skipped\n+(?!\[)(.+)", text)
-        raise Skipped(why[1].strip() if why else "all of its tests were skipped")
+        raise Skipped(why[1].strip() if why else "all its tests were skipped")
     return int(passed[1])
 
 
@@ -93,7 +87,7 @@ def run_tests(rows, folder, environment, skip):
 
 
 def sanitize(rows, folder, environment, skip):
-    """Some under each tool of compute-sanitizer, where there is time left."""
+    """Some under each tool of compute-sanitizer."""
     sanitizer = program("compute-sanitizer")
     if skip is None and sanitizer is None:
         skip = "no compute-sanitizer here"

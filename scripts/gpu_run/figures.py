@@ -36,15 +36,11 @@ THREE = "mnist_cnn, 1 ps + 2 workers"
 RESNET = "resnet20, standalone"
 
 
-def torch_names(what):
-    return ["PyTorch %s, %s" % (way, what) for way in WAYS]
-
-
 # A figure, those over whose fastest it is told, and the least that is wanted;
 # None: only told. Steps may differ in rows: examples are compared.
 TARGETS = (
-    *((own, torch_names(what), wanted) for own, what, wanted in zip(
-        (ONE, BF16, RESNET), ALIKE, (1.0, 1.0, 0.9))),
+    *((own, ["PyTorch %s, %s" % (way, what) for way in WAYS], wanted)
+      for own, what, wanted in zip((ONE, BF16, RESNET), ALIKE, (1, 1, 0.9))),
     # Less, and the update held on the device is not worth its lines.
     (ONE, [PAIR], 1.15),
     (ONE, [HOST_UPDATE], None), (ONE, [PLAIN], None), (TOWERS, [ONE], None),
@@ -54,21 +50,20 @@ TARGETS = (
 
 def ratio(rows, name, others, wanted):
     """`why` names what was not measured."""
-    by_name = {row["name"]: row for row in rows.rows}
-    speeds = {one: by_name.get(one, {}).get("examples_per_s")
-              for one in (name, *others)}
-    why = "; ".join("%s: %s" % (one, by_name.get(one, {}).get(
-        "skipped", by_name.get(one, {}).get("failed", "it was not run")))
-        for one, speed in speeds.items() if not speed)
-    own = speeds.pop(name)
-    over = max(speeds, key=lambda one: speeds[one] or 0.0)
+    known = dict({one: {"failed": "it was not run"} for one in (name, *others)},
+                 **{row["name"]: row for row in rows.rows})
+    speeds = {one: known[one].get("examples_per_s") or 0.0 for one in others}
+    over = max(speeds, key=speeds.get)
+    own = known[name].get("examples_per_s")
     found = own and speeds[over] and round(own / speeds[over], 3)
     return {"name": name, "over": over, "ratio": found, "wanted": wanted,
-            "met": found and found >= (wanted or 0), "why": why}
+            "met": found and found >= (wanted or 0), "why": "; ".join(
+                "%s: %s" % (one, known[one][key]) for one in (name, *others)
+                for key in ("skipped", "failed") if key in known[one])}
 
 
 def rate_of(text):
-    """Fields of a row, of the line of JSON that a program ends with."""
+    """Fields of a row, of the JSON that PyTorch's program ends with."""
     speed = json.loads(text.splitlines()[-1])["steps_per_s"]
     return {"value": round(speed, 2), "examples_per_s": round(speed * BATCH, 1)}
 

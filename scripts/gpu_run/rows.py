@@ -1,6 +1,4 @@
-"""The rows of results.json: what was run, and what it gave, or why nothing.
-Part of run_all.py.
-"""
+"""The rows of results.json. Part of run_all.py."""
 
 import contextlib
 import json
@@ -13,8 +11,7 @@ from base.programs import Interrupted, Programs
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
 # What is not worth beginning; what is kept for a program's end.
-LEAST_S = 2.0
-END_S = 10.0
+LEAST_S, END_S = 2.0, 10.0
 # Of what a failed program printed; the log has all.
 LAST_LINES = 15
 # Of a row while its program runs: what is left when this one is killed.
@@ -36,7 +33,6 @@ class Rows:
         """Raises OSError if there can be no file at `path`."""
         self.path = path
         self.programs = Programs()
-        # What else the file has.
         self.found = {"end": "under way"}
         self.rows = []
         self._started = time.monotonic()

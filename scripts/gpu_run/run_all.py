@@ -1,6 +1,5 @@
 """Runs the tests and the figures of a GPU bundle; see run_all.sh.
-
-Neither network nor installation. Python 3.9 or newer, standard library only.
+Python 3.9 or newer, standard library only.
 """
 
 import argparse
@@ -41,8 +40,7 @@ def parse_arguments(argv):
 
 
 def choose_programs(rows):
-    """Their folder: as they are where the machine's own glibc is new enough,
-    else with the one of the bundle."""
+    """Where the machine's glibc is too old, those with the bundle's."""
     for folder in (ROOT, os.path.join(ROOT, "with_glibc")):
         rows.measure("version of " + os.path.basename(folder), "", [
             os.path.join(folder, "worker/worker"), "--version"], card.ANSWER_S,

@@ -74,7 +74,8 @@ def _python():
 def add_packages(python):
     """This Python gets the packages of that one, which has its version."""
     sys.path[1:1] = glob.glob(os.path.join(
-        os.path.dirname(os.path.dirname(python)), "lib*/python3*/site-packages"))
+        os.path.dirname(os.path.dirname(python)),
+        "lib/python3*/site-packages"))
 
 
 def _study(options, parameters):

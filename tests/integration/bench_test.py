@@ -121,8 +121,9 @@ class FiguresTest(harness.TestCase):
                                 measurement("other", [1.0] * 3), target), 3,
                           QuietGate(noisy=noisy))
                 for target, noisy in (
-                    (figures.at_least(1.0), (1,)), (figures.at_least(3.0), (1,)),
-                    (figures.at_least(1.0), ()), (None, ()))]
+                    (figures.at_least(1.0), (1,)),
+                    (figures.at_least(3.0), (1,)), (figures.at_least(1.0), ()),
+                    (None, ()))]
         self.assertEqual([report.verdict_of(row) for row in rows], [
             "open (noisy: 1 of 3)", "MISSED (noisy: 1 of 3)", "met", ""])
         self.assertEqual(report.count_met(rows), "1 of 3 targets")
