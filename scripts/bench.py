@@ -11,15 +11,17 @@ ps-lite, --pictures makes a Python with matplotlib).
 from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
+import json
 import os
 import sys
 
 from base.launcher_flags import local_path
-from benchmark import (data_plane, figures, modes, processes, quiet, report,
-                       start, targets_table, training)
+from benchmark import (data_plane, figures, processes, quiet, report,
+                       training)
 
-PARTS = (data_plane.PART, data_plane.OPTIMIZER_PART, training.PART, modes.PART,
-         start.PART)
+PARTS = {"data_plane": data_plane.figures, "optimizer": data_plane.rules,
+         "training": training.figures, "modes": training.modes,
+         "start": training.start}
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -88,7 +90,7 @@ def with_defaults(options):
     default("steps", 150, 20)
     default("patience", 900.0, 30.0)
     options.burst_s = 0.05 if options.quick else 0.5
-    options.only = options.only or PARTS
+    options.only = options.only or list(PARTS)
     options.bin_dir = os.path.abspath(options.bin_dir)
     return options
 
@@ -107,18 +109,13 @@ def model_bytes(text):
     return value
 
 
-def all_figures(options):
-    found = data_plane.figures(data_plane.DataPlane(options), options.only)
-    found += training.figures(training.Training(options))
-    found += modes.figures(options)
-    found += start.figures(options)
-    return figures.chosen(found, options.only)
-
-
-def check_programs(chosen):
+def chosen_figures(options):
     """Fails now, not after a wait, if a program is not there."""
-    for one in figures.needed(chosen):
-        processes.check_program(one.command[0])
+    found = [figure for part in options.only for figure in PARTS[part](options)]
+    for figure in found:
+        for one in figure.measurements:
+            processes.check_program(one.command[0])
+    return found
 
 
 def python_with_matplotlib():
@@ -140,26 +137,20 @@ def main(argv):
     try:
         drawer = options.pictures and python_with_matplotlib()
         for page in filter(None, (options.table, options.ratios)):
-            targets_table.check(page)
-        chosen = all_figures(options)
-        check_programs(chosen)
-        rows = figures.measure(chosen, options.rounds,
+            report.check(page)
+        rows = figures.measure(chosen_figures(options), options.rounds,
                                quiet.Gate(options.patience), say)
         report.print_table(rows)
         document = report.document(options, rows)
-        report.write_json(options.out, document)
+        with open(options.out, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=2)
         if drawer:
             processes.run([drawer, PICTURES, options.out, options.pictures])
-        if options.table:
-            targets_table.write(document, options.table, options.pictures)
-        if options.ratios:
-            targets_table.write(document, options.ratios, options.pictures,
-                                targets_table.ratios)
-    except (processes.Failure, targets_table.TableFailure) as failure:
+        for page, is_short in ((options.table, False), (options.ratios, True)):
+            if page:
+                report.write(document, page, options.pictures, is_short)
+    except (processes.Failure, report.PageFailure, OSError) as failure:
         say("bench.sh: %s" % failure)
-        return 1
-    except OSError as error:
-        say("bench.sh: %s" % error)
         return 1
     return 0
 

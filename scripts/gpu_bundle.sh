@@ -14,5 +14,5 @@ before_build() {
   exit 1
 }
 
-more="//tests/worker/backend/cuda:gpu_tests //tests/benchmark/data_plane"
-run_program gpu_bundle.py "--config=cuda //worker //ps_server $more" "$@"
+tests="//tests/worker/backend/cuda:gpu_tests"
+run_program gpu_bundle.py "--config=cuda //worker //ps_server $tests" "$@"

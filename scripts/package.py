@@ -15,7 +15,6 @@ The same programs and libraries give the same bytes.
 from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
-import glob
 import gzip
 import hashlib
 import os
@@ -25,9 +24,10 @@ import sys
 import tarfile
 import tempfile
 
+from base.failure import Failure
 from base.launcher_flags import ROOT, add_binary_flags, local_path
-from shared_libraries import (GLIBC, Failure, check_self_contained, libraries,
-                              strip)
+from shared_libraries import (GLIBC, check_self_contained, copy_plain,
+                              libraries, strip)
 
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
 PLAIN = ["LICENSE", "scripts/muster", "scripts/base/*.py", "scripts/hosts/*.py",
@@ -98,21 +98,6 @@ def copy_programs(bin_dir, out):
             patch(target, "$ORIGIN")
 
 
-def copy_plain(out):
-    for pattern in PLAIN:
-        paths = sorted(glob.glob(os.path.join(ROOT, pattern)))
-        if not paths:
-            raise Failure("no file at '%s'" % pattern)
-        for path in paths:
-            target = os.path.join(out, os.path.relpath(path, ROOT))
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(path, target)
-            os.chmod(target, 0o755 if os.access(path, os.X_OK) else 0o644)
-    with open(os.path.join(out, "Containerfile"), "w",
-              encoding="utf-8") as file:
-        file.write(CONTAINERFILE)
-
-
 def _plain(entry):
     entry.mtime = TIME
     entry.uid = entry.gid = 0
@@ -143,7 +128,10 @@ def main(argv):
             check_self_contained(
                 [os.path.join(folder, "bin", os.path.basename(name))
                  for name in PROGRAMS], folder)
-            copy_plain(folder)
+            copy_plain(PLAIN, ROOT, folder)
+            with open(os.path.join(folder, "Containerfile"), "w",
+                      encoding="utf-8") as file:
+                file.write(CONTAINERFILE)
             archive = os.path.join(scratch, "tar")
             pack(folder, archive)
             shutil.move(archive, options.out)

@@ -1,19 +1,38 @@
-"""The shared libraries of our programs, for folders that are carried elsewhere.
+"""Programs with their shared libraries, and files, in folders that are carried
+elsewhere.
 
 Part of gpu_bundle.py and package.py. Python 3 standard library only.
 """
 
+import glob
 import os
 import re
+import shutil
 import subprocess
+
+from base.failure import Failure
 
 # Of glibc, which belongs to a kernel and a loader: a machine's own is taken
 # where it is new enough, so that these lie apart.
 GLIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so\.\d+$")
 
 
-class Failure(Exception):
-    """There can be no such folder; the text says why."""
+def found(pattern, hint=""):
+    """The files; raises Failure if there is none."""
+    paths = sorted(glob.glob(pattern))
+    if not paths:
+        raise Failure("no file at '%s'%s" % (pattern, hint))
+    return paths
+
+
+def copy_plain(patterns, root, out):
+    """They lie in the folder `out` as they lie in `root`."""
+    for pattern in patterns:
+        for path in found(os.path.join(root, pattern)):
+            target = os.path.join(out, os.path.relpath(path, root))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(path, target)
+            os.chmod(target, 0o755 if os.access(path, os.X_OK) else 0o644)
 
 
 def strip(source, target):

@@ -73,6 +73,7 @@ class Programs(TaskLoop):
     def __exit__(self, *_):
         for program in self._running:
             program.kill()
+        self.selector.close()
 
     def start(self, command, environment=None, folder=None):
         """Raises OSError or SubprocessError."""

@@ -16,68 +16,57 @@ BUILD_PS_LITE = os.path.join(FOLDER, "build_ps_lite.sh")
 # PyTorch brings some gigabytes.
 INSTALL_S = 1800
 TORCH_LAYOUTS = ("contiguous", "channels_last")
-# Of our own process with one thread over theirs.
-OVER_TORCH = {"mnist_cnn": at_least(1.25, stretch=1.4),
-              "resnet20": at_least(0.9, stretch=1.0)}
-# The same, by threads.
-OVER_TENSORFLOW = {1: at_least(1.12, stretch=1.25),
-                   2: at_least(1.08, stretch=1.2)}
-# Of 1 ps + 2 workers over theirs.
-OVER_TENSORFLOW_PS = 2.2
+# Of our own process with one thread over theirs, by model; the same, by
+# threads; of 1 ps + 2 workers over theirs.
+OVER_TORCH = {"mnist_cnn": at_least(1.25), "resnet20": at_least(0.9)}
+OVER_TENSORFLOW = {1: at_least(1.12), 2: at_least(1.08)}
+OVER_TENSORFLOW_PS = at_least(2.2)
 
 
 class Peer:
-    """Runs the programs of one peer."""
+    """Runs the programs of one peer; `program`: what was built of it."""
 
-    def __init__(self, part, name, python, program=None):
-        self.part = part
+    def __init__(self, name, python, program=None):
         self.name = name
         self.python = python
-        # Of ps-lite: what was built.
         self.program = program
 
     def measure(self, what, program, *arguments):
         command = [self.python, os.path.join(FOLDER, program),
                    *map(str, arguments)]
         return Measurement(
-            self.part, "%s, %s" % (self.name, what), command,
+            "%s, %s" % (self.name, what), command,
             lambda: processes.last_json_line(processes.run(command), command))
 
 
-def torch(part):
+def torch():
     """None, and a line about it, if it cannot be had."""
-    return in_own_python(part, "PyTorch", "torch_requirements.txt")
+    return _had("PyTorch", lambda: (_python("torch_requirements.txt"), None))
 
 
-def tensorflow(part):
+def tensorflow():
     """The same."""
-    return in_own_python(part, "TensorFlow", "tensorflow_requirements.txt")
+    return _had("TensorFlow", lambda: (_python("tensorflow_requirements.txt"),
+                                       None))
 
 
-def in_own_python(part, name, requirements):
+def ps_lite():
+    """The same; the fork that PyPI has, BytePS's, of the two forks."""
+    # Its script's last line is the program.
+    return _had("ps-lite (BytePS's fork, the slower one)", lambda: (
+        sys.executable, processes.run([BUILD_PS_LITE]).split()[-1]))
+
+
+def _python(requirements):
+    return processes.python_with(os.path.join(FOLDER, requirements), INSTALL_S)
+
+
+def _had(name, get):
     try:
-        return Peer(part, name, processes.python_with(
-            os.path.join(FOLDER, requirements), INSTALL_S))
+        return Peer(name, *get())
     except processes.Failure as failure:
-        say("%s; %s is left out" % (failure, name))
+        print("bench.sh: %s; %s is left out" % (failure, name), file=sys.stderr)
         return None
-
-
-def ps_lite(part):
-    """The same; the fork that PyPI has, BytePS's."""
-    # Of the two forks that the target speaks of.
-    name = "ps-lite (BytePS's fork, the slower one)"
-    try:
-        # Its last line.
-        program = processes.run([BUILD_PS_LITE]).split()[-1]
-    except processes.Failure as failure:
-        say("%s; %s is left out" % (failure, name))
-        return None
-    return Peer(part, name, sys.executable, program)
-
-
-def say(line):
-    print("bench.sh: " + line, file=sys.stderr)
 
 
 def speed(measurement, point=None):
@@ -111,10 +100,10 @@ def tensorflow_figures(peer, standalone, clusters, workers, steps):
         yield speed(theirs)
         yield speed_over("standalone over TensorFlow, %s" %
                          count("thread", threads), own, [theirs],
-                         OVER_TENSORFLOW.get(threads))
-    shape = "1 ps + %s" % count("worker", workers)
-    theirs = peer.measure(shape, "tensorflow_ps.py", workers, steps)
+                         OVER_TENSORFLOW[threads])
+    theirs = peer.measure("1 ps + %s" % count("worker", workers),
+                          "tensorflow_ps.py", workers, steps)
     yield speed(theirs)
     for own in clusters:
         yield speed_over("%s over TensorFlow's" % own.name, own, [theirs],
-                         at_least(OVER_TENSORFLOW_PS))
+                         OVER_TENSORFLOW_PS)

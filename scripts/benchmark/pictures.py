@@ -31,7 +31,7 @@ def series_of(rows):
     """[(name, points sorted by x)] in the order of the table."""
     found = {}
     for row in rows:
-        if row["point"] and row["point"]["picture"] == PICTURE:
+        if row["point"]:
             found.setdefault(row["point"]["series"], []).append(row)
     for points in found.values():
         points.sort(key=lambda row: row["point"]["x"])

@@ -6,18 +6,13 @@ import shlex
 import sys
 
 from base import python_environment
+from base.failure import Failure
+from base.launcher_flags import ROOT
 from base.programs import Programs
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
 LAUNCHER = os.path.join(ROOT, "scripts/launcher.py")
-MODEL = os.path.join(ROOT, "worker/model/zoo/mnist_cnn.textproto")
 # No run takes longer; one that does has hung.
 LIMIT_S = 900
-
-
-class Failure(Exception):
-    """A program failed; the text says which and how."""
 
 
 def start(programs, command):

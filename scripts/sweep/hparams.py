@@ -1,13 +1,11 @@
-"""A sweep for TensorBoard's HPARAMS page: a program of main.py's.
+"""A sweep for TensorBoard's HPARAMS page.
 
 SWEEP_DIR/hparams/ has a run for each trial, with its parameters and its metric.
-Reads main.py's document on stdin. Runs in the environment of requirements.txt.
+Needs the packages of requirements.txt.
 """
 
-import json
 import os
 import shutil
-import sys
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -25,23 +23,19 @@ def number_or_text(text):
 def write_trial(folder, trial, metric):
     writer = EventFileWriter(folder)
     parameters = {field: number_or_text(text)
-                  for field, text in trial["parameters"].items()}
-    started = summary_v2.hparams_pb(parameters, trial_id=str(trial["number"]))
-    value = Summary.Value(tag=metric, simple_value=trial["value"])
+                  for field, text in trial.parameters.items()}
+    started = summary_v2.hparams_pb(parameters, trial_id=str(trial.number))
+    value = Summary.Value(tag=metric, simple_value=trial.value())
     for summary in (started, Summary(value=[value])):
         writer.add_event(Event(summary=summary))
     writer.close()
 
 
-def main():
-    document = json.load(sys.stdin)
-    folder = os.path.join(document["sweep_dir"], "hparams")
+def write(options, trials, _):
+    """`trials`: those with a value. Returns how they are shown."""
+    folder = os.path.join(options.sweep_dir, "hparams")
     shutil.rmtree(folder, ignore_errors=True)
-    for trial in document["trials"]:
-        write_trial(os.path.join(folder, "trial-%04d" % trial["number"]), trial,
-                    document["metric"])
-    print("tensorboard --logdir=" + folder)
-
-
-if __name__ == "__main__":
-    main()
+    for trial in trials:
+        write_trial(os.path.join(folder, os.path.basename(trial.folder)), trial,
+                    options.metric)
+    return "tensorboard --logdir=" + folder

@@ -1,10 +1,8 @@
 """The verb `sweep`, from its flags to its report."""
 
 import glob
-import json
 import math
 import os
-import subprocess
 import sys
 
 from base import places, python_environment
@@ -76,7 +74,8 @@ def _python():
 def add_packages(python):
     """This Python gets the packages of that one, which has its version."""
     sys.path[1:1] = glob.glob(os.path.join(
-        os.path.dirname(os.path.dirname(python)), "lib*/python3*/site-packages"))
+        os.path.dirname(os.path.dirname(python)),
+        "lib/python3*/site-packages"))
 
 
 def _study(options, parameters):
@@ -105,22 +104,18 @@ def _report(sweep, options, parameters, fields):
 
 def _draw(trials, options, parameters):
     """A line says why not, where the packages cannot be had."""
-    document = json.dumps({
-        "sweep_dir": options.sweep_dir, "metric": options.metric,
-        "maximize": options.maximize,
-        "parameters": [vars(one) for one in parameters],
-        "trials": [dict(vars(one), value=one.value()) for one in trials
-                   if one.value() is not None]})
+    trials = [one for one in trials if one.value() is not None]
     try:
-        python = _python()
-    except (python_environment.EnvironmentFailure, OSError) as failure:
+        add_packages(_python())
+        # pylint: disable=import-outside-toplevel
+        from . import hparams, picture
+    except (python_environment.EnvironmentFailure, OSError,
+            ImportError) as failure:
         say("no picture and no hparams: %s" % failure)
         return
-    for program, what in (("picture.py", "picture"), ("hparams.py", "hparams")):
-        done = subprocess.run([python, os.path.join(FOLDER, program)],
-                              input=document, text=True, capture_output=True,
-                              check=False)
-        if done.returncode == 0:
-            say("%-11s %s" % (what, done.stdout.strip()))
-        else:
-            say("no %s: %s" % (what, done.stderr.strip()[-2000:]))
+    for what, module in (("picture", picture), ("hparams", hparams)):
+        try:
+            say("%-11s %s" % (what, module.write(options, trials, parameters)))
+        except Exception as error:  # pylint: disable=broad-except
+            # The sweep is done all the same.
+            say("no %s: %s: %s" % (what, type(error).__name__, error))

@@ -1,15 +1,13 @@
-"""A sweep as parallel coordinates: a program of main.py's.
+"""A sweep as parallel coordinates.
 
 In SWEEP_DIR/parallel.svg each trial is a line across one axis a parameter and,
 last, that of the metric; the better of two is the darker, and pruned ones are
-dotted. Reads main.py's document on stdin. The same trials give the same
-bytes. Runs in the environment of requirements.txt.
+dotted. The same trials give the same bytes. Needs the packages of
+requirements.txt.
 """
 
-import json
 import math
 import os
-import sys
 
 import matplotlib
 
@@ -18,10 +16,6 @@ matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "sweep", "font.size": 8,
     "font.sans-serif": ["DejaVu Sans", "Arial"]})
 from matplotlib import pyplot  # pylint: disable=wrong-import-position
-
-# This file is run by its path, by another Python.
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from sweep.space import Parameter  # pylint: disable=wrong-import-position
 
 AXIS_INCHES = 1.6
 HEIGHT_INCHES = 3.5
@@ -56,24 +50,23 @@ def draw_axis(axes, x, name, labels):
                       bbox={"color": "white", "alpha": 0.7, "pad": 1})
 
 
-def draw(document):
-    parameters = [Parameter(**one) for one in document["parameters"]]
-    values = [one["value"] for one in document["trials"]]
+def draw(trials, parameters, metric, maximize):
+    values = [one.value() for one in trials]
     low, high = min(values), max(values)
     width = (high - low) or 1.0
     figure, axes = pyplot.subplots(layout="constrained", figsize=(
         AXIS_INCHES * (len(parameters) + 1), HEIGHT_INCHES))
-    best_first = sorted(set(values), reverse=document["maximize"])
+    best_first = sorted(set(values), reverse=maximize)
     colours = matplotlib.colormaps["viridis"]
-    for trial in document["trials"]:
-        axes.plot([height(one, trial["parameters"][one.field])
-                   for one in parameters] + [(trial["value"] - low) / width],
-                  color=colours(best_first.index(trial["value"]) /
+    for trial in trials:
+        axes.plot([height(one, trial.parameters[one.field])
+                   for one in parameters] + [(trial.value() - low) / width],
+                  color=colours(best_first.index(trial.value()) /
                                 len(best_first)),
-                  linestyle="-" if trial["state"] == "DONE" else ":")
+                  linestyle="-" if trial.state == "DONE" else ":")
     for x, one in enumerate(parameters):
         draw_axis(axes, x, one.field.replace(".", ".\n"), ticks(one))
-    draw_axis(axes, len(parameters), document["metric"], [
+    draw_axis(axes, len(parameters), metric, [
         (i / (TICKS - 1), "%.4g" % (low + width * i / (TICKS - 1)))
         for i in range(TICKS)])
     axes.set_xlim(-0.5, len(parameters) + 0.2)
@@ -81,12 +74,9 @@ def draw(document):
     return figure
 
 
-def main():
-    document = json.load(sys.stdin)
-    path = os.path.join(document["sweep_dir"], "parallel.svg")
-    draw(document).savefig(path, metadata={"Date": None})
-    print(path)
-
-
-if __name__ == "__main__":
-    main()
+def write(options, trials, parameters):
+    """`trials`: those with a value. Returns where it is."""
+    path = os.path.join(options.sweep_dir, "parallel.svg")
+    draw(trials, parameters, options.metric, options.maximize).savefig(
+        path, metadata={"Date": None})
+    return path

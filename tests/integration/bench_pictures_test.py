@@ -21,7 +21,7 @@ def row(value, point=None):
 
 
 def point(series, x):
-    return {"picture": "scaling", "series": series, "x": x}
+    return {"series": series, "x": x}
 
 
 class PicturesTest(harness.TestCase):

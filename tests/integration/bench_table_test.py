@@ -8,9 +8,9 @@ from tests.integration import harness
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
-from benchmark import figures, targets_table
+from benchmark import figures, report
 
-MODULE = "benchmark.targets_table"
+MODULE = "benchmark.report"
 
 
 def figure(name, samples, noisy=0, **target):
@@ -18,7 +18,7 @@ def figure(name, samples, noisy=0, **target):
     return {"name": name, "unit": "x", "min": ordered[0], "max": ordered[-1],
             "value": ordered[len(ordered) // 2], "samples": samples,
             **figures.NO_TARGET, **target,
-            "noisy_samples": noisy, "parts": ["part"]}
+            "noisy_samples": noisy}
 
 
 DOCUMENT = {
@@ -26,20 +26,20 @@ DOCUMENT = {
                 "architecture": "x86_64"},
     "rounds": 3, "command": "scripts/bench.sh --peers",
     "figures": [figure("fast", [3.0, 1.0, 2.0], target=1.5, wanted="at least",
-                       met=True, stretch=2.5, stretch_met=False),
+                       met=True),
                 figure("no target", [5.0, 5.0, 5.0]),
                 figure("slow", [40.25, 0.5, 7.0], noisy=2, target=1,
                        wanted="at most", met=False)]}
-PAGE = "# Title\n%s\n%%s%s\nthe rest\n" % (targets_table.BEGIN,
-                                          targets_table.END)
+PAGE = "# Title\n%s\n%%s%s\nthe rest\n" % (report.BEGIN,
+                                          report.END)
 SECTION = """## Speed
 2 cores of a processor, Linux 6.1; 3 rounds of `scripts/bench.sh --peers`.
-1 of 2 targets and 0 of 1 stretch targets are met by the median.
+1 of 2 targets are met by the median.
 
-| figure | unit | min / median / max | target | met | stretch | met |
-|---|---|---|---|---|---|---|
-| fast | x | 1.00 / 2.00 / 3.00 | ≥ 1.50 | yes | ≥ 2.50 | **no** |
-| slow | x | 0.500 / 7.00 / 40.2 | ≤ 1.00 | **no** (noisy: 2 of 3) |  |  |
+| figure | unit | min / median / max | target | met |
+|---|---|---|---|---|
+| fast | x | 1.00 / 2.00 / 3.00 | ≥ 1.50 | yes |
+| slow | x | 0.500 / 7.00 / 40.2 | ≤ 1.00 | **no** (noisy: 2 of 3) |
 """
 
 
@@ -71,7 +71,7 @@ class TableTest(harness.TestCase):
                     "(drawn/scaling.svg)\n"))
 
     def test_ratios_are_a_few_with_the_picture(self):
-        name = targets_table.RATIOS[0]
+        name = report.RATIOS[0]
         os.makedirs(self.path("drawn"))
         self.write("drawn/scaling.svg", "<svg/>")
         figures_ = DOCUMENT["figures"] + [
@@ -87,12 +87,12 @@ class TableTest(harness.TestCase):
                     "(drawn/scaling.svg)\n" % name))
 
     def test_leaves_a_file_without_the_section_as_it_is(self):
-        for page in ("# Title\n", targets_table.BEGIN + "\n",
-                     targets_table.END + "\n" + targets_table.BEGIN + "\n",
+        for page in ("# Title\n", report.BEGIN + "\n",
+                     report.END + "\n" + report.BEGIN + "\n",
                      PAGE % "" + PAGE % ""):
             code, output, after = self.written(page)
             self.assertEqual(code, 1)
-            self.assertIn("wanted one line '%s'" % targets_table.BEGIN, output)
+            self.assertIn("wanted one line '%s'" % report.BEGIN, output)
             self.assertEqual(after, page)
 
 

@@ -15,43 +15,43 @@ from tests.integration import harness
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
 from benchmark import (data_plane, figures, peers, processes, quiet, report,
-                       targets_table, training)
+                       training)
 
 BENCH = os.path.abspath("scripts/bench.py")
 BENCH_SH = os.path.abspath("scripts/bench.sh")
 PROGRAM = "tests/benchmark/data_plane/data_plane"
 TINY_BYTES = 40000
-# Those that need no training: target, wanted, stretch.
+# Those that need no training: target, wanted.
 TARGETS = {
-    "push + pull, grpc with mTLS over grpc": (0.6, "at least", None),
-    "push + pull, grpc over raw TCP": (0.42, "at least", 0.7),
-    "time of a step: plain gRPC over grpc float32": (5, "at least", 6),
-    "time of a step: plain gRPC over grpc bf16": (8, "at least", 9),
+    "push + pull, grpc with mTLS over grpc": (0.6, "at least"),
+    "push + pull, grpc over raw TCP": (0.42, "at least"),
+    "time of a step: plain gRPC over grpc float32": (5, "at least"),
+    "time of a step: plain gRPC over grpc bf16": (8, "at least"),
     "time of a step: plain gRPC with malloc thresholds over grpc float32":
-        (1.7, "at least", None),
+        (1.7, "at least"),
     "time of a step: plain gRPC with malloc thresholds over grpc bf16":
-        (2.4, "at least", None),
-    "time of a step: shared_memory over bare Adam": (1.4, "at most", 1.18),
+        (2.4, "at least"),
+    "time of a step: shared_memory over bare Adam": (1.4, "at most"),
     "time of a step: shared_memory, in place over bare Adam":
-        (1.18, "at most", None),
-    "time of a step: plain gRPC over shared_memory": (20, "at least", None),
+        (1.18, "at most"),
+    "time of a step: plain gRPC over shared_memory": (20, "at least"),
     "time of a step: plain gRPC with malloc thresholds over shared_memory":
-        (10, "at least", None),
-    "hand-off latency, spinning": (1, "at most", None),
-    "hand-off latency, parked": (100, "at most", None),
-    "adam over memcpy": (1.0, "at least", None),
-    "adam with fused bf16 decode over float32, time": (1.0, "at most", None),
+        (10, "at least"),
+    "hand-off latency, spinning": (1, "at most"),
+    "hand-off latency, parked": (100, "at most"),
+    "adam over memcpy": (1.0, "at least"),
+    "adam with fused bf16 decode over float32, time": (1.0, "at most"),
 }
 TARGETS.update({"time of %s over its loads and stores" % rule:
-                (1.15, "at most", None)
+                (1.15, "at most")
                 for rule in ("adagrad", "adam", "adamw", "ftrl", "momentum",
                              "nesterov", "rmsprop", "sgd")})
 
 
-def measurement(name, samples, part="part"):
+def measurement(name, samples):
     """One whose bursts give these, round after round."""
     rest = iter(samples)
-    return figures.Measurement(part, name, [name, "a b"],
+    return figures.Measurement(name, [name, "a b"],
                                lambda: {"value": next(rest)})
 
 
@@ -110,24 +110,6 @@ class FiguresTest(harness.TestCase):
             self.assertEqual(report.verdict_of(row),
                              "met" if met else "MISSED")
 
-    def test_a_stretch_is_judged_beside_its_target(self):
-        rows = [summarize(ratio(measurement("one", [sample]),
-                                measurement("other", [1.0]), target), 1)
-                for sample, target in (
-                    (1.0, figures.at_least(2.0, stretch=3.0)),
-                    (2.0, figures.at_least(2.0, stretch=3.0)),
-                    (2.0, figures.at_most(3.0, stretch=2.0)),
-                    (2.0, figures.at_most(3.0)),
-                    (2.0, None))]
-        self.assertEqual(
-            [report.verdict_of(row) for row in rows],
-            ["MISSED (stretch >= 3.00: missed)",
-             "met (stretch >= 3.00: missed)", "met (stretch <= 2.00: met)",
-             "met", ""])
-        self.assertEqual(report.count_met(rows),
-                         "3 of 4 targets and 1 of 3 stretch targets")
-        self.assertEqual(report.count_met(rows[3:]), "1 of 1 targets")
-
     def test_a_ratio_is_noisy_if_a_side_is(self):
         row = summarize(ratio(measurement("one", [1.0] * 3),
                               measurement("other", [1.0] * 3)), 3,
@@ -137,14 +119,14 @@ class FiguresTest(harness.TestCase):
     def test_a_noisy_figure_meets_nothing(self):
         rows = [summarize(ratio(measurement("one", [2.0] * 3),
                                 measurement("other", [1.0] * 3), target), 3,
-                          QuietGate(noisy=(1,)))
-                for target in (figures.at_least(1.0, stretch=3.0),
-                               figures.at_least(3.0))]
-        self.assertEqual([report.verdict_of(row) for row in rows],
-                         ["open (stretch >= 3.00: missed) (noisy: 1 of 3)",
-                          "MISSED (noisy: 1 of 3)"])
-        self.assertEqual(report.count_met(rows),
-                         "0 of 2 targets and 0 of 1 stretch targets")
+                          QuietGate(noisy=noisy))
+                for target, noisy in (
+                    (figures.at_least(1.0), (1,)),
+                    (figures.at_least(3.0), (1,)), (figures.at_least(1.0), ()),
+                    (None, ()))]
+        self.assertEqual([report.verdict_of(row) for row in rows], [
+            "open (noisy: 1 of 3)", "MISSED (noisy: 1 of 3)", "met", ""])
+        self.assertEqual(report.count_met(rows), "1 of 3 targets")
 
     def test_a_measurement_runs_once_a_round_for_all_its_figures(self):
         shared = measurement("shared", [1.0, 2.0])
@@ -159,9 +141,8 @@ class FiguresTest(harness.TestCase):
         order = []
 
         def noted(name):
-            return figures.Measurement(
-                "part", name, [name], lambda: order.append(name) or
-                {"value": 1.0})
+            return figures.Measurement(name, [name], lambda: order.append(name)
+                                       or {"value": 1.0})
         shared, own, other = map(noted, ("shared", "own", "other"))
         rows = figures.measure(
             [ratio(own, shared, figures.at_most(2.0)), ratio(other, shared),
@@ -172,13 +153,8 @@ class FiguresTest(harness.TestCase):
                                  "shared", "own", "shared", "other"])
         self.assertEqual([row["samples"] for row in rows], [[1.0, 1.0]] * 3)
 
-    def test_a_figure_of_two_parts_wants_both(self):
-        one = ratio(measurement("one", [], "a"), measurement("other", [], "b"))
-        self.assertEqual(figures.chosen([one], ["a"]), [])
-        self.assertEqual(figures.chosen([one], ["b", "a"]), [one])
-
     def test_numbers_have_three_digits(self):
-        self.assertEqual([figures.number(value) for value in (
+        self.assertEqual([report.number(value) for value in (
             1234.5, 123.4, 12.34, 1.234, 0.1234, 0.001234, 0)],
             ["1234", "123", "12.3", "1.23", "0.123", "0.00123", "0.000000"])
 
@@ -254,9 +230,9 @@ class ProcessesTest(harness.TestCase):
             "python3 scripts/x.py --optimizer=")
 
     def test_each_peer_is_compared_with_what_does_the_same(self):
-        own = {name: figures.Measurement("training", name, [name], None)
+        own = {name: figures.Measurement(name, [name], None)
                for name in ("1 thread", "2 threads", "memory", "grpc")}
-        peer = peers.Peer("training", "Peer", "python3")
+        peer = peers.Peer("Peer", "python3")
         rows = list(peers.torch_figures(peer, own["1 thread"], "1 thread", 7,
                                         "mnist_cnn"))
         rows += peers.torch_figures(peer, own["memory"], "resnet20", 7,
@@ -266,11 +242,9 @@ class ProcessesTest(harness.TestCase):
             [own["memory"], own["grpc"]], workers=2, steps=7)
         ratios = [row for row in rows if row.unit == "x"]
         self.assertEqual(
-            [(row.measurements[0].name, (row.target.limit, row.target.stretch))
-             for row in ratios],
-            [("1 thread", (1.25, 1.4)), ("memory", (0.9, 1.0)),
-             ("1 thread", (1.12, 1.25)), ("2 threads", (1.08, 1.2)),
-             ("memory", (2.2, None)), ("grpc", (2.2, None))])
+            [(row.measurements[0].name, row.target.limit) for row in ratios],
+            [("1 thread", 1.25), ("memory", 0.9), ("1 thread", 1.12),
+             ("2 threads", 1.08), ("memory", 2.2), ("grpc", 2.2)])
         # PyTorch's better layout counts.
         self.assertEqual(ratios[0].value(*(
             {"steps_per_s": speed} for speed in (6.0, 2.0, 3.0))), 2.0)
@@ -281,7 +255,7 @@ class ProcessesTest(harness.TestCase):
     def test_ps_lite_is_compared_over_each_link(self):
         class Options:
             bin_dir, bytes, burst_s = "bin", 4096, 0.5
-        peer = peers.Peer("data_plane", "ps-lite", "python3", "a program")
+        peer = peers.Peer("ps-lite", "python3", "a program")
         theirs, *ratios = data_plane.over_ps_lite(
             data_plane.DataPlane(Options), peer)
         self.assertEqual(
@@ -342,7 +316,7 @@ class BenchTest(harness.TestCase):
         for link in data_plane.LINKS:
             self.assertIn("push + pull, %s, 40 KB" % link, names)
         self.assertEqual(
-            {row["name"]: (row["target"], row["wanted"], row["stretch"])
+            {row["name"]: (row["target"], row["wanted"])
              for row in rows if row["target"] is not None}, TARGETS)
 
     def test_a_mistake_in_the_flags_is_named_before_anything_is_done(self):
@@ -368,18 +342,18 @@ class BenchTest(harness.TestCase):
 
 
     def test_the_figures_of_the_front_page_are_measured(self):
-        peer = peers.Peer("training", "Peer", "python3", "a program")
+        peer = peers.Peer("Peer", "python3", "a program")
         options = types.SimpleNamespace(
             bin_dir="bin", steps=4, bytes=4096, burst_s=0.5, quick=True,
             peers=True)
         with unittest.mock.patch.multiple(
-                peers, torch=lambda part: peer, tensorflow=lambda part: peer):
-            rows = list(training.figures(training.Training(options)))
+                peers, torch=lambda: peer, tensorflow=lambda: peer):
+            rows = list(training.figures(options))
         rows += data_plane.over_ps_lite(data_plane.DataPlane(options), peer)
         names = {row.name.replace("Peer", "ps-lite (BytePS's fork, the slower "
                                   "one)") for row in rows}
-        self.assertLessEqual(set(targets_table.RATIOS), names)
-        self.assertIn(("scaling", "1 ps, grpc", 2), [row.point for row in rows])
+        self.assertLessEqual(set(report.RATIOS), names)
+        self.assertIn(("1 ps, grpc", 2), [row.point for row in rows])
 
 
 class ProgramTest(harness.TestCase):

@@ -3,12 +3,8 @@
 import math
 import os
 import re
-import sys
 
-from tests.integration import harness
-
-sys.path.insert(0, os.path.abspath("scripts/gpu_run"))
-import device_trace  # pylint: disable=wrong-import-position
+from tests.integration import device_trace, harness
 
 STEPS = 60
 # Of which a profile is written, from the tenth on.

@@ -229,18 +229,12 @@ class PackagesTest(harness.TestCase):
         self.parameters = space.parse_all(TEXTS)
         self.python = python_environment.interpreter(
             os.path.join(FOLDER, "requirements.txt"))
+        main.add_packages(self.python)
 
-    def run_program(self, name, trials):
-        document = json.dumps({
-            "sweep_dir": self.dir, "metric": METRIC, "maximize": False,
-            "parameters": [vars(one) for one in self.parameters],
-            "trials": [dict(vars(one), value=one.value()) for one in trials]})
-        self.write("document.json", document)
-        code, output = self.run_to_end(name, [
-            "bash", "-c", '"$0" "$1" < "$2"', self.python,
-            os.path.join(FOLDER, name), self.path("document.json")], INSTALL_S)
-        self.assertEqual(code, 0, output)
-        return output.strip()
+    def write_by(self, module, trials):
+        return module.write(types.SimpleNamespace(
+            sweep_dir=self.dir, metric=METRIC, maximize=False), trials,
+            self.parameters)
 
     def trials(self):
         return [made(0, {"rate": "0.1", "units": "1", "kind": "a"}, 0.5),
@@ -249,17 +243,19 @@ class PackagesTest(harness.TestCase):
                      "PRUNED")]
 
     def test_picture_names_axes_and_ends(self):
-        path = self.run_program("picture.py", self.trials())
+        from sweep import picture  # pylint: disable=import-outside-toplevel
+        path = self.write_by(picture, self.trials())
         with open(path, encoding="utf-8") as file:
             drawn = file.read()
         ElementTree.fromstring(drawn)
         for words in ("rate", "units", "kind", METRIC, "1e-06", "64", "0.25"):
             self.assertIn(">%s<" % words, drawn)
-        self.run_program("picture.py", self.trials()[:1])
+        self.write_by(picture, self.trials()[:1])
 
     def test_hparams_are_what_tensorboard_reads(self):
+        from sweep import hparams  # pylint: disable=import-outside-toplevel
         for _ in range(2):
-            output = self.run_program("hparams.py", self.trials())
+            output = self.write_by(hparams, self.trials())
         logdir = output.split("--logdir=")[1]
         code, output = self.run_to_end(
             "reader", [self.python, "-c", READ_HPARAMS, logdir], INSTALL_S)

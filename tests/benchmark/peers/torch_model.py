@@ -18,28 +18,30 @@ def make_model(layout, device="cpu"):
         nn.Linear(1024, 10)).to(device, memory_format=LAYOUTS[layout])
 
 
-def batch(layout, device="cpu"):
+def batch(layout, device, side):
     """Random images and labels, the same in every step: input costs nothing."""
     torch.manual_seed(2)
-    images = torch.rand(BATCH, 1, 28, 28)
+    images = torch.rand(BATCH, 1, side, side)
     return (images.to(device).contiguous(memory_format=LAYOUTS[layout]),
             torch.randint(10, (BATCH,)).to(device))
 
 
 class Trainer:
     """One step of `model` is step(). bf16: factors of products are rounded to
-    it, by autocast. capturable: the optimizer's step can be part of a CUDA
-    graph."""
+    it, by autocast."""
 
-    def __init__(self, model, layout, device="cpu", bf16=False,
-                 capturable=False):
+    SIDE = 28
+
+    def __init__(self, model, layout, device="cpu", bf16=False):
         self.model = model
-        self.optimizer = torch.optim.Adam(model.parameters(),
-                                          lr=LEARNING_RATE, fused=True,
-                                          capturable=capturable)
+        self.optimizer = self.make_optimizer()
         self.loss = nn.CrossEntropyLoss()
-        self.images, self.labels = batch(layout, device)
+        self.images, self.labels = batch(layout, device, self.SIDE)
         self.autocast = torch.autocast(device, torch.bfloat16, enabled=bf16)
+
+    def make_optimizer(self):
+        return torch.optim.Adam(self.model.parameters(), lr=LEARNING_RATE,
+                                fused=True)
 
     def step(self):
         self.optimizer.zero_grad(set_to_none=True)

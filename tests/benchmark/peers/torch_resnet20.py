@@ -3,13 +3,12 @@
 import torch
 from torch import nn
 
-from torch_model import BATCH, LAYOUTS
+import torch_model
 
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 # The zoo's l2.
 WEIGHT_DECAY = 1e-4
-SIDE = 32
 
 
 def conv_norm(inputs, filters, kernel=3, stride=1):
@@ -35,7 +34,7 @@ class Block(nn.Module):
                                   inplace=True)
 
 
-def make_model(layout):
+def make_model(layout, device="cpu"):
     torch.manual_seed(1)
     return nn.Sequential(
         conv_norm(1, 16), nn.ReLU(inplace=True),
@@ -43,24 +42,15 @@ def make_model(layout):
         Block(16, 32), Block(32, 32), Block(32, 32),
         Block(32, 64), Block(64, 64), Block(64, 64),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)).to(
-            memory_format=LAYOUTS[layout])
+            device, memory_format=torch_model.LAYOUTS[layout])
 
 
-class Trainer:
-    """One step of `model` is step(), on the same random batch each time."""
+class Trainer(torch_model.Trainer):
+    """The same, with the optimizer of the zoo's."""
 
-    def __init__(self, model, layout):
-        self.model = model
-        self.optimizer = torch.optim.SGD(
-            model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM,
+    SIDE = 32
+
+    def make_optimizer(self):
+        return torch.optim.SGD(
+            self.model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM,
             weight_decay=WEIGHT_DECAY, fused=True)
-        self.loss = nn.CrossEntropyLoss()
-        torch.manual_seed(2)
-        self.images = torch.rand(BATCH, 1, SIDE, SIDE).contiguous(
-            memory_format=LAYOUTS[layout])
-        self.labels = torch.randint(10, (BATCH,))
-
-    def step(self):
-        self.optimizer.zero_grad(set_to_none=True)
-        self.loss(self.model(self.images), self.labels).backward()
-        self.optimizer.step()

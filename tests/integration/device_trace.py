@@ -1,9 +1,4 @@
-"""What the profile of a worker tells of its card.
-
-Part of run_all.py. Python 3 standard library only.
-"""
-
-import json
+"""What the profile of a worker tells of its card."""
 
 # Its lanes, as worker/hook/profiler.cc names them where there is one device.
 COMPUTE, TO_DEVICE, TO_HOST = "device compute", "to device", "to host"
@@ -12,7 +7,7 @@ FIRST = "forward"
 
 
 class DeviceTrace:
-    """Of the steps of one device."""
+    """The steps of one device in a profile."""
 
     def __init__(self, profile):
         """`profile` is the JSON of the file. Raises ValueError."""
@@ -45,10 +40,8 @@ class DeviceTrace:
         return (self._end - self._begin) / (self.steps - 1)
 
     def busy_percent(self):
-        """At most, of whole periods: from where the first step begins to
-        compute to where the last one does. What lies between the first and the
-        last kernel of a stretch of layers counts, with the gaps between
-        kernels."""
+        """At most, of whole periods: what lies between the first and the last
+        kernel of a stretch of layers counts, with the gaps between kernels."""
         # The spans of a lane do not overlap.
         busy = sum(max(0, min(span["ts"] + span["dur"], self._end) -
                        max(span["ts"], self._begin))
@@ -59,13 +52,3 @@ class DeviceTrace:
         """Of the copies in `lane`, the mean."""
         return sum(span["args"].get("bytes", 0)
                    for span in self._spans.get(lane, ())) / self.steps
-
-
-def read(path):
-    """Raises ValueError, and Exceptions of all kinds if the file is no
-    profile."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return DeviceTrace(json.load(file))
-    except OSError as error:
-        raise ValueError("no profile: %s" % error.strerror) from error
