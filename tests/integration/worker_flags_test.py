@@ -269,6 +269,16 @@ class WorkerFlagsTest(harness.TestCase):
                                 "--device=%s: " % device,
                                 "--allow_soft_placement")
 
+    def test_one_of_a_launchers_processes_trains_alone_only_when_told_to(self):
+        path = self.write("training.textproto", TRAINING)
+        for variable in ("SLURM_STEP_NUM_TASKS", "WORLD_SIZE"):
+            self.assert_refused(
+                self.run_worker("--training=" + path, env={variable: "3"}),
+                variable + "=3", "--standalone")
+        code, output = self.run_worker("--standalone", "--training=" + path,
+                                       env={"WORLD_SIZE": "3"})
+        self.assertEqual(code, 0, output)
+
     def test_training_file_is_required(self):
         self.assert_refused(self.run_worker("--standalone"), "--training")
 

@@ -18,8 +18,7 @@ constexpr absl::string_view kCudaBackend = "cuda";
 // The backend that stands in for a device that is not there.
 constexpr absl::string_view kSoftBackend = "cpu";
 // "auto": the first of these that is linked and has a usable device.
-constexpr absl::string_view kPreferredBackends[] = {kCudaBackend,
-                                                    kSoftBackend};
+constexpr absl::string_view kPreferredBackends[] = {kCudaBackend, kSoftBackend};
 constexpr absl::string_view kNoCuda =
     "this program was built without CUDA (bazel build --config=cuda)";
 

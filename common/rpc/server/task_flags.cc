@@ -83,6 +83,7 @@ ClusterOptions ClusterFlags() {
   options.job_name = absl::GetFlag(FLAGS_job_name);
   options.task_index = absl::GetFlag(FLAGS_task_index);
   options.tf_config = Environment("TF_CONFIG");
+  options.launcher = LauncherOfSeveral(&Environment);
   return options;
 }
 

@@ -1,5 +1,5 @@
-#include "worker/backend/dropout_mask.h"
 #include "tests/worker/backend/ref/ref_primitive.h"
+#include "worker/backend/dropout_mask.h"
 
 namespace muster {
 namespace {

@@ -3,8 +3,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "worker/backend/backend.h"
 #include "tests/worker/backend/ref/ref_primitive.h"
+#include "worker/backend/backend.h"
 #include "worker/backend/virtual_devices.h"
 
 namespace muster {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "common/base/status_macros.h"
-#include "worker/backend/check_labels.h"
 #include "tests/worker/backend/ref/ref_primitive.h"
+#include "worker/backend/check_labels.h"
 
 namespace muster {
 namespace {
