@@ -129,9 +129,8 @@ absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster,
   options.cluster = cluster.spec.TrainingDef();
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);
-  if (options.bind.empty()) {
-    RETURN_IF_ERROR(CheckOthersCanCome(cluster.spec, cluster.task));
-  }
+  RETURN_IF_ERROR(CheckOthersCanCome(cluster.spec, cluster.task, options.bind,
+                                     Reporter(&LogLine)));
   options.allow_insecure_network = absl::GetFlag(FLAGS_allow_insecure_network);
   options.keep_serving = absl::GetFlag(FLAGS_keep_serving);
   options.worker_timeout = absl::GetFlag(FLAGS_worker_timeout);
