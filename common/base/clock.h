@@ -41,7 +41,8 @@ class Clock {
       std::function<void()> body) const;
 };
 
-// CLOCK_MONOTONIC.
+// CLOCK_MONOTONIC without the time in which the process stood still
+// (AwakeTime).
 class MonotonicClock : public Clock {
  public:
   absl::Time Now() const override;

@@ -219,6 +219,8 @@ class RecoverySignalTest(recovery.TestCase):
                 seconds = job.training_again(continued) - continued
                 self.expect_within("a stopped ps is back", seconds,
                                    recovery.limit("ps"))
+        # It has read what came meanwhile.
+        self.assertNotIn("lost /job:worker", job.ps[0].output)
         # The same incarnation with its memory: no new epoch.
         self.assertNotIn("restored", job.workers[0].output)
         self.assertEqual(job.ps[0].output.count("job is RUNNING"), 1)
