@@ -134,8 +134,8 @@ absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
   // The cluster may not list the evaluator; then it serves no health.
   const auto own = cluster.spec.AddressOf(cluster.task);
   if (!own.ok() && bind.empty()) return "";
-  RETURN_IF_ERROR(CheckOthersCanCome(cluster.spec, cluster.task, bind,
-                                     Reporter(&LogLine)));
+  RETURN_IF_ERROR(
+      CheckOthersCanCome(cluster.spec, cluster.task, bind, Reporter(&LogLine)));
   return ChooseListenAddress(own.value_or(""), bind, trusted);
 }
 

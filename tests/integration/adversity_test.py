@@ -105,7 +105,8 @@ class AdversityTest(harness.TestCase):
         self.assertIn("No space left on device", output)
         # Step 0 is still whole, nothing half-written is left.
         self.assertEqual(set(os.listdir(self.path("train"))) -
-                         {".lock", "summaries", "kept_training.textproto"},
+                         {".lock", "chief", "summaries",
+                          "kept_training.textproto"},
                          {"ckpt-000000000000", "result.json"})
         # The end of the training could not be saved; there may be room when it
         # is tried again. What was evaluated is kept.
