@@ -95,6 +95,20 @@ void ToChannelsFirst(const T* src, const Shape& shape, float divisor,
   }
 }
 
+// Writes each byte as byte / 255. Runs of a constant length become vector
+// instructions, at -O2 of no other loop.
+void ScaleBytes(const uint8_t* __restrict src, size_t size,
+                float* __restrict dst) {
+  constexpr size_t kRun = 16;
+  size_t i = 0;
+  for (; i + kRun <= size; i += kRun) {
+    for (size_t j = 0; j < kRun; ++j) {
+      dst[i + j] = static_cast<float>(src[i + j]) / 255.0f;
+    }
+  }
+  for (; i < size; ++i) dst[i] = static_cast<float>(src[i]) / 255.0f;
+}
+
 // Writes the `count` numbers of a cell as they stand.
 absl::Status ReadNumbers(const Cell& cell, ColumnKind kind, int64_t count,
                          float* dst) {
@@ -287,7 +301,7 @@ absl::Status ExampleColumns::ReadBytes(absl::Span<const uint8_t> bytes,
     ToChannelsFirst(bytes.data(), shape_, 255.0f, dst);
     return absl::OkStatus();
   }
-  for (const uint8_t byte : bytes) *dst++ = static_cast<float>(byte) / 255.0f;
+  ScaleBytes(bytes.data(), bytes.size(), dst);
   return absl::OkStatus();
 }
 
