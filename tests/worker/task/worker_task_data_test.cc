@@ -126,7 +126,7 @@ TEST_F(WorkerTaskDataTest, TrainsOnInSpiteOfBadRecords) {
   EXPECT_EQ(Train(NewTrainDir("bad"), 8, {"input.on_bad_record=SKIP"}),
             kExitDone);
   EXPECT_THAT(Lines(), Contains(AllOf(HasSubstr("skipped a bad record"),
-                                      HasSubstr("train.csv' line 32"))));
+                                      HasSubstr("line 32 of '"))));
   EXPECT_THAT(Lines(), Contains(HasSubstr("bad_records=1")));
   EXPECT_THAT(Lines(), Contains(HasSubstr("1 of 7 rows are bad")));
 }

@@ -64,6 +64,7 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
   }
   RETURN_IF_ERROR(CheckColumns(spec, *type));
   DataSetRequest request = {spec, input_shape, seed, split, labels};
+  if (labels.kind != LabelKind::kTargets) request.labels.num_targets = 0;
   ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
   return request;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <numeric>
 #include <variant>
 
 #include "absl/algorithm/container.h"
@@ -91,6 +93,20 @@ void ToChannelsFirst(const T* src, const Shape& shape, float divisor,
       *dst++ = static_cast<float>(src[p * channels + c]) / divisor;
     }
   }
+}
+
+// Writes each byte as byte / 255. Runs of a constant length become vector
+// instructions, at -O2 of no other loop.
+void ScaleBytes(const uint8_t* __restrict src, size_t size,
+                float* __restrict dst) {
+  constexpr size_t kRun = 16;
+  size_t i = 0;
+  for (; i + kRun <= size; i += kRun) {
+    for (size_t j = 0; j < kRun; ++j) {
+      dst[i + j] = static_cast<float>(src[i + j]) / 255.0f;
+    }
+  }
+  for (; i < size; ++i) dst[i] = static_cast<float>(src[i]) / 255.0f;
 }
 
 // Writes the `count` numbers of a cell as they stand.
@@ -191,16 +207,21 @@ absl::Status ExampleColumns::CheckLabels(const DataSetRequest& request,
 
 absl::Status ExampleColumns::FitValues(const DataSetRequest& request,
                                        const Part& part) {
-  if (values_.size() == 1 && columns_[values_[0]].kind == ColumnKind::kImage) {
-    ASSIGN_OR_RETURN(
-        image_, ExampleImage::Create(shape_, !request.spec.shape().empty()));
-    return absl::OkStatus();
-  }
-  std::vector<int64_t> found = {0};
+  // Of several columns one without a shape has one value.
   for (const size_t value : values_) {
-    const std::optional<int64_t> count = CountOf(columns_[value]);
-    if (!count.has_value()) return absl::OkStatus();
-    found[0] += *count;
+    counts_.push_back(CountOf(columns_[value]).value_or(1));
+  }
+  std::vector<int64_t> found = {
+      std::accumulate(counts_.begin(), counts_.end(), int64_t{0})};
+  if (values_.size() == 1) {
+    counts_ = {shape_.num_elements()};
+    const Column& column = columns_[values_[0]];
+    if (column.kind == ColumnKind::kImage) {
+      ASSIGN_OR_RETURN(
+          image_, ExampleImage::Create(shape_, !request.spec.shape().empty()));
+      return absl::OkStatus();
+    }
+    if (!column.shape.has_value()) return absl::OkStatus();
   }
   const int64_t count = found[0];
   if (values_.size() == 1) found = *columns_[values_[0]].shape;
@@ -226,10 +247,9 @@ bool ExampleColumns::has_texts() const {
 }
 
 absl::Status ExampleColumns::ReadValues(const Row& row, float* dst) const {
-  for (const size_t column : values_) {
-    const int64_t count = values_.size() == 1
-                              ? shape_.num_elements()
-                              : CountOf(columns_[column]).value_or(1);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const size_t column = values_[i];
+    const int64_t count = counts_[i];
     const absl::Status status = ReadCell(column, row.cells[column], count, dst);
     if (!status.ok()) {
       return Annotate(status,
@@ -242,6 +262,14 @@ absl::Status ExampleColumns::ReadValues(const Row& row, float* dst) const {
 
 absl::Status ExampleColumns::ReadCell(size_t column, const Cell& cell,
                                       int64_t count, float* dst) const {
+  const auto* numbers = std::get_if<absl::Span<const float>>(&cell);
+  if (numbers != nullptr && !turns_channels_ &&
+      static_cast<int64_t>(numbers->size()) == count) {
+    if (numbers->data() != dst) {
+      std::memcpy(dst, numbers->data(), count * sizeof(float));
+    }
+    return absl::OkStatus();
+  }
   const ColumnKind kind = columns_[column].kind;
   const auto* text = std::get_if<absl::string_view>(&cell);
   if (text != nullptr && kind != ColumnKind::kText) {
@@ -253,7 +281,6 @@ absl::Status ExampleColumns::ReadCell(size_t column, const Cell& cell,
                                                           : shape_.rank() == 3;
     return ReadBytes(bytes, count, turns, dst);
   }
-  const auto* numbers = std::get_if<absl::Span<const float>>(&cell);
   if (!turns_channels_ || numbers == nullptr) {
     return ReadNumbers(cell, kind, count, dst);
   }
@@ -274,7 +301,7 @@ absl::Status ExampleColumns::ReadBytes(absl::Span<const uint8_t> bytes,
     ToChannelsFirst(bytes.data(), shape_, 255.0f, dst);
     return absl::OkStatus();
   }
-  for (const uint8_t byte : bytes) *dst++ = static_cast<float>(byte) / 255.0f;
+  ScaleBytes(bytes.data(), bytes.size(), dst);
   return absl::OkStatus();
 }
 

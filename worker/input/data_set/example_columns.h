@@ -43,7 +43,8 @@ class ExampleColumns {
   // The channels are turned from the last dimension to the first.
   bool turns_channels() const { return turns_channels_; }
 
-  // Writes the values of an example; `dst` has as many as its shape.
+  // Writes the values of an example; `dst` has as many as its shape. Numbers
+  // may be there already, unless turns_channels() (Row::target).
   absl::Status ReadValues(const Row& row, float* dst) const;
 
   // The text of a row's class. REQUIRES: has_texts().
@@ -75,6 +76,8 @@ class ExampleColumns {
   Shape shape_;
   int64_t num_targets_;
   std::vector<size_t> values_;
+  // How many values each of those has.
+  std::vector<int64_t> counts_;
   std::vector<size_t> labels_;
   std::vector<size_t> all_;
   bool turns_channels_ = false;

@@ -149,9 +149,9 @@ absl::Status NpyPart::Read(int64_t row, absl::Span<const size_t> wanted,
     into->cells[0] = absl::string_view(into->bytes);
     return absl::OkStatus();
   }
-  into->numbers.resize(examples_.row_values());
-  into->cells[0] = absl::MakeConstSpan(into->numbers);
-  return examples_.ReadRows(row, 1, absl::MakeSpan(into->numbers));
+  const absl::Span<float> numbers = into->MakeNumbers(examples_.row_values());
+  into->cells[0] = absl::Span<const float>(numbers);
+  return examples_.ReadRows(row, 1, numbers);
 }
 
 // The numbers in a path, which tell the piece: "1" of "train_1_labels.npy".

@@ -56,7 +56,15 @@ struct Row {
   std::string bytes;
   std::vector<float> numbers;
   std::vector<int64_t> integers;
+  // Memory for as many numbers, where they are wanted; empty: it is `numbers`.
+  absl::Span<float> target;
 
+  // Memory of `size` numbers, to be written.
+  absl::Span<float> MakeNumbers(size_t size) {
+    if (target.size() == size) return target;
+    numbers.resize(size);
+    return absl::MakeSpan(numbers);
+  }
   // `size` bytes of memory, to be written.
   absl::Span<uint8_t> MakeBytes(int64_t size) {
     bytes.resize(static_cast<size_t>(size));

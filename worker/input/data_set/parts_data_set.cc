@@ -116,10 +116,12 @@ absl::Status PartsDataSet::ReadLabels() {
   ExampleMemory into;
   into.label = targets.empty() ? &label : nullptr;
   into.targets = targets.empty() ? nullptr : targets.data();
+  if (targets.empty()) classes_.assign(num_examples(), -1);
   for (int64_t i = 0; i < num_examples(); ++i) {
     absl::Status status = ReadRow(i, columns_->labels(), &row);
     if (status.ok()) status = ReadLabel(row, into);
     if (status.ok()) {
+      if (targets.empty()) classes_[i] = label;
       if (label <= largest) continue;
       largest = label;
       largest_row_ = i;
@@ -204,27 +206,39 @@ absl::Status PartsDataSet::ReadLabel(const Row& row,
   ASSIGN_OR_RETURN(
       const int32_t label,
       columns_->ReadClass(row, known_names_ ? &*known_names_ : nullptr));
+  WriteClass(label, into);
+  return absl::OkStatus();
+}
+
+void PartsDataSet::WriteClass(int32_t label, const ExampleMemory& into) const {
   if (into.label != nullptr) *into.label = label;
-  if (into.targets == nullptr) return absl::OkStatus();
+  if (into.targets == nullptr) return;
   if (num_class_targets_ == 1) {
     into.targets[0] = static_cast<float>(label);
-    return absl::OkStatus();
+    return;
   }
   std::fill_n(into.targets, num_class_targets_, 0.0f);
   if (label < num_class_targets_) into.targets[label] = 1;
-  return absl::OkStatus();
 }
 
 absl::Status PartsDataSet::ReadStored(int64_t index,
                                       const ExampleMemory& into) const {
   // A thread's own, so that nothing is allocated from row to row.
   thread_local Row row;
-  const absl::Span<const size_t> wanted =
-      columns_.has_value() ? absl::MakeConstSpan(columns_->all())
-                           : absl::Span<const size_t>();
+  const int32_t label = classes_.empty() ? -1 : classes_[index];
+  absl::Span<const size_t> wanted;
+  if (columns_.has_value()) {
+    wanted = label >= 0 ? columns_->values() : columns_->all();
+  }
+  if (columns_.has_value() && !columns_->turns_channels()) {
+    row.target = {into.values, static_cast<size_t>(num_values_)};
+  } else {
+    row.target = {};
+  }
   absl::Status status = ReadRow(index, wanted, &row);
-  if (status.ok()) status = ReadLabel(row, into);
+  if (status.ok() && label < 0) status = ReadLabel(row, into);
   if (status.ok()) status = columns_->ReadValues(row, into.values);
+  if (label >= 0) WriteClass(label, into);
   return status.ok() ? status : WithPlace(status, index);
 }
 

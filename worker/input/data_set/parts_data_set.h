@@ -69,7 +69,9 @@ class PartsDataSet : public DataSet {
 
  private:
   PartsDataSet(const DataSetType& type, const DataSetRequest& request)
-      : type_(type), request_(request) {}
+      : type_(type),
+        request_(request),
+        num_values_(request.example_shape.num_elements()) {}
 
   // The part of a row, which becomes the row there.
   const Part& PartOf(int64_t* row) const;
@@ -90,10 +92,13 @@ class PartsDataSet : public DataSet {
                           const ExampleMemory& into) const;
   absl::Status ReadStored(int64_t index, const ExampleMemory& into) const;
   absl::Status ReadLabel(const Row& row, const ExampleMemory& into) const;
+  void WriteClass(int32_t label, const ExampleMemory& into) const;
   absl::Status WithPlace(const absl::Status& status, int64_t index) const;
 
   const DataSetType type_;
   const DataSetRequest request_;
+  // Values of an example.
+  const int64_t num_values_;
   std::vector<std::string> files_;
   std::vector<std::unique_ptr<Part>> parts_;
   // The rows of each part and of those before it.
@@ -106,6 +111,8 @@ class PartsDataSet : public DataSet {
   std::vector<std::string> names_;
   std::optional<muster::ClassNames> known_names_;
   int64_t num_classes_ = 0;
+  // By row; below 0 for bad ones. None: they are read with the values.
+  std::vector<int32_t> classes_;
   // The row that has the largest class; below 0: none was read.
   int64_t largest_row_ = -1;
   // Above 0: a class stands for so many targets.

@@ -122,12 +122,12 @@ absl::Status SyntheticPart::Read(int64_t row,
   const int64_t chosen = labels_.Bits(row) % columns()[1].num_classes;
   const float* prototype = prototypes_.data() + chosen * elements_;
   const uint64_t first = static_cast<uint64_t>(row) * elements_;
-  into->numbers.resize(elements_);
+  const absl::Span<float> span = into->MakeNumbers(elements_);
+  float* const numbers = span.data();
   for (int64_t i = 0; i < elements_; ++i) {
-    into->numbers[i] =
-        prototype[i] + kNoiseWeight * Fraction(noise_.Bits(first + i));
+    numbers[i] = prototype[i] + kNoiseWeight * Fraction(noise_.Bits(first + i));
   }
-  into->cells[0] = absl::MakeConstSpan(into->numbers);
+  into->cells[0] = absl::Span<const float>(span);
   into->cells[1] = into->MakeInteger(chosen);
   return absl::OkStatus();
 }

@@ -13,6 +13,9 @@
 namespace muster {
 namespace {
 
+// 1 MiB.
+constexpr size_t kBlockFloats = size_t{1} << 18;
+
 // One column of values, and the labels, of a table of `part`.
 std::vector<Column> TableColumns(const DataSetRequest& request,
                                  const ExampleColumns& columns) {
@@ -56,6 +59,7 @@ TablePart::TablePart(const DataSetType& type, const DataSetRequest& request,
       has_texts_(request.labels.kind == LabelKind::kClass),
       skips_bad_(request.spec.on_bad_record() == SKIP),
       place_name_(type.place_name),
+      block_rows_(std::max<size_t>(1, kBlockFloats / num_floats_)),
       floats_(num_floats_) {}
 
 absl::Status TablePart::Add(const DataSetType& type,
@@ -64,7 +68,7 @@ absl::Status TablePart::Add(const DataSetType& type,
   const auto row = static_cast<int64_t>(places_.size());
   RETURN_IF_ERROR(MakeRoom(row));
   places_.push_back(static_cast<uint32_t>(record.place));
-  if (has_texts_) texts_.push_back(nullptr);
+  if (has_texts_) texts_.push_back(0);
   const absl::Status status = Parse(type, columns, record);
   if (!status.ok()) {
     if (!skips_bad_) return AtPlace(status, Place(row));
@@ -76,13 +80,13 @@ absl::Status TablePart::Add(const DataSetType& type,
 }
 
 absl::Status TablePart::MakeRoom(size_t row) {
-  if (row % block_rows() != 0) return absl::OkStatus();
+  if (row % block_rows_ != 0) return absl::OkStatus();
   RETURN_IF_ERROR(
       CheckMemory("the table",
                   SaturatingProduct(static_cast<int64_t>(blocks_.size()) + 1,
-                                    block_rows() * num_floats_ * sizeof(float)),
+                                    block_rows_ * num_floats_ * sizeof(float)),
                   OwnMemoryLimit()));
-  blocks_.emplace_back().reserve(block_rows() * num_floats_);
+  blocks_.emplace_back().reserve(block_rows_ * num_floats_);
   return absl::OkStatus();
 }
 
@@ -104,7 +108,10 @@ absl::Status TablePart::Parse(const DataSetType& type,
     ASSIGN_OR_RETURN(const int32_t label, columns.ReadClass(row_, nullptr));
     text = absl::StrCat(label);
   }
-  texts_.back() = &*distinct_texts_.insert(std::move(text)).first;
+  const auto added = places_of_texts_.try_emplace(
+      text, static_cast<int32_t>(distinct_texts_.size()));
+  if (added.second) distinct_texts_.push_back(std::move(text));
+  texts_.back() = added.first->second;
   return absl::OkStatus();
 }
 
@@ -112,11 +119,11 @@ absl::Status TablePart::Read(int64_t row, absl::Span<const size_t> /*wanted*/,
                              Row* into) const {
   RETURN_IF_ERROR(bad_rows_.Check(row));
   const absl::Span<const float> floats =
-      absl::MakeConstSpan(blocks_[row / block_rows()])
-          .subspan(row % block_rows() * num_floats_, num_floats_);
+      absl::MakeConstSpan(blocks_[row / block_rows_])
+          .subspan(row % block_rows_ * num_floats_, num_floats_);
   into->cells[0] = floats.first(num_values_);
   if (has_texts_) {
-    into->cells[1] = absl::string_view(*texts_[row]);
+    into->cells[1] = absl::string_view(distinct_texts_[texts_[row]]);
     return absl::OkStatus();
   }
   for (size_t i = num_values_; i < floats.size(); ++i) {

@@ -1,7 +1,6 @@
 #ifndef WORKER_INPUT_DATA_SET_TABLE_PART_H_
 #define WORKER_INPUT_DATA_SET_TABLE_PART_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/node_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/input/data_set/data_set_registry.h"
@@ -45,10 +44,6 @@ class TablePart : public Part {
 
   // Errors: InvalidArgument (too little memory).
   absl::Status MakeRoom(size_t row);
-  // The rows of a block of 1 MiB.
-  size_t block_rows() const {
-    return std::max<size_t>(1, (size_t{1} << 18) / num_floats_);
-  }
 
   // A row's values, and what they and its targets are.
   const size_t num_values_;
@@ -56,12 +51,15 @@ class TablePart : public Part {
   const bool has_texts_;
   const bool skips_bad_;
   const std::string place_name_;
-  // [block_rows(), num_floats_] each, so that a growing table is
+  // The rows of a block of 1 MiB.
+  const size_t block_rows_;
+  // [block_rows_, num_floats_] each, so that a growing table is
   // never copied.
   std::vector<std::vector<float>> blocks_;
-  // By row; none without texts. They point into `distinct_texts_`.
-  std::vector<const std::string*> texts_;
-  absl::node_hash_set<std::string> distinct_texts_;
+  // By row, the place of its text in `distinct_texts_`; none without texts.
+  std::vector<int32_t> texts_;
+  std::vector<std::string> distinct_texts_;
+  absl::flat_hash_map<std::string, int32_t> places_of_texts_;
   // By row, modulo 2^32: for messages.
   std::vector<uint32_t> places_;
   BadRows bad_rows_;
