@@ -77,7 +77,7 @@ class Process:
         self.tail = collections.deque(maxlen=5)
         self.partial = b""
         parent = os.getpid()
-        environment = dict(os.environ, CUDA_VISIBLE_DEVICES=gpu)
+        environment = dict(os.environ if environment is None else environment)
         # Which cluster it is in says the command.
         environment.pop("TF_CONFIG", None)
         self.process = subprocess.Popen(

@@ -142,8 +142,11 @@ class FailingDiskTest(harness.TestCase):
             files += ["-P", os.path.join(
                 self.path(name), ".tmp-ckpt-%012d" % step,
                 "parameters.safetensors")]
+        # So many that most are still to come when the limit is over.
+        steps = 10 * STEPS
         training = SLOW_TRAINING.replace(
-            "checkpoint {", "checkpoint { max_save_seconds: %r" % LIMIT_S)
+            "checkpoint {", "checkpoint { max_save_seconds: %r" % LIMIT_S
+        ).replace("steps: %d" % STEPS, "steps: %d" % steps)
         chief, ps = self.start_traced(
             name, training, *files, "-e", "trace=fsync", "-e",
             "inject=fsync:delay_enter=%ds:when=1" % HANG_S)
@@ -153,7 +156,7 @@ class FailingDiskTest(harness.TestCase):
         ps.wait_for("steps are granted again")
         self.assertEqual(chief.wait(), 0, chief.output)
         self.assertEqual(ps.wait(), 0, ps.output)
-        self.assert_whole(os.path.join(self.path(name), "ckpt-%012d" % STEPS))
+        self.assert_whole(os.path.join(self.path(name), "ckpt-%012d" % steps))
 
     def test_without_locks_the_chief_that_came_first_ends_with_3(self):
         endless = TRAINING.replace("seconds: %d" % SECONDS, "steps: 100000000")
