@@ -126,7 +126,7 @@ TEST(SafetensorsHeaderTest, RefusesHolesOverlapsAndLeftovers) {
   ExpectRefused("{" + a + "}", 16, "8 bytes");
   ExpectRefused("{" + a + "}", 4, "8 bytes");
   ExpectRefused("{}", 1, "0 bytes");
-  ExpectRefused("{" + a + "," + a + "}", 8, "'a' is there twice");
+  ExpectRefused("{" + a + "," + a + "}", 8, "'a' is given twice");
 }
 
 TEST(SafetensorsHeaderTest, RefusesOtherMetadataThanStrings) {
