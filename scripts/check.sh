@@ -249,6 +249,7 @@ check_readme() {
   fi
   help=$(
     for program in bazel-bin/ps_server/ps_server bazel-bin/worker/worker \
+      "bazel-bin/worker/worker evaluate" "bazel-bin/worker/worker predict" \
       "scripts/muster sweep" "scripts/muster ensemble" "scripts/muster run" \
       "scripts/muster certs issue" scripts/*.sh; do
       # A verb is a word of its own.
