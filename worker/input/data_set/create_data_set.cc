@@ -89,10 +89,9 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
   if (targets_of_classes) {
     RETURN_IF_ERROR(data_set->MakeTargetsOfClasses(labels.num_targets));
   }
-  if (spec.map().empty() && spec.shape().empty()) return data_set;
   ASSIGN_OR_RETURN(
       std::unique_ptr<RowMapper> mapper,
-      RowMapper::Create(request.example_shape, spec.map(), input_shape, seed));
+      RowMapper::Create(spec, request.example_shape, input_shape, seed));
   data_set->set_mapper(std::move(mapper));
   return data_set;
 }

@@ -36,8 +36,9 @@ class PartsDataSet : public DataSet {
   // its place and 0 elsewhere. Errors: InvalidArgument (more classes than
   // targets, if there are several).
   absl::Status MakeTargetsOfClasses(int64_t num_targets);
-  // From now on rows go through input.map. In training (ReadInEpoch) its random
-  // numbers are a function of (seed, epoch, index); else there are none.
+  // From now on rows go through input.map; null: as they are. In training
+  // (ReadInEpoch) its random numbers are a function of (seed, epoch, index);
+  // else there are none.
   void set_mapper(std::unique_ptr<RowMapper> mapper) {
     mapper_ = std::move(mapper);
   }

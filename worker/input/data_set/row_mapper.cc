@@ -25,10 +25,11 @@ absl::Status CheckOutput(const RowSpec& output, const Shape& input_shape) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RowMapper>> RowMapper::Create(
-    const Shape& stored, const google::protobuf::RepeatedPtrField<MapSpec>& map,
-    const Shape& input_shape, uint64_t seed) {
+    const InputSpec& spec, const Shape& stored, const Shape& input_shape,
+    uint64_t seed) {
+  if (spec.map().empty() && spec.shape().empty()) return nullptr;
   std::vector<MapStageSpec> stages;
-  for (const MapSpec& stage : map) {
+  for (const MapSpec& stage : spec.map()) {
     stages.push_back({stage.type(), stage.attr()});
   }
   absl::StatusOr<MapChain> chain = MapChain::Create(stages, {FLOAT32, stored});

@@ -26,13 +26,13 @@ class RowMapper {
   // Reads a row as it is before the map.
   using Read = absl::FunctionRef<absl::Status(const ExampleMemory& into)>;
 
-  // `stored` is a row before the map. Errors: InvalidArgument naming input.map
-  // (a stage, or rows after the last one that are no floats of as many values
-  // as `input_shape`).
+  // The map of `spec`; null without input.map and input.shape: rows are as the
+  // model reads them. `stored` is a row before the map. Errors: InvalidArgument
+  // naming input.map (a stage, or rows after the last one that are no floats of
+  // as many values as `input_shape`).
   static absl::StatusOr<std::unique_ptr<RowMapper>> Create(
-      const Shape& stored,
-      const google::protobuf::RepeatedPtrField<MapSpec>& map,
-      const Shape& input_shape, uint64_t seed);
+      const InputSpec& spec, const Shape& stored, const Shape& input_shape,
+      uint64_t seed);
 
   // As the model reads it.
   const Shape& example_shape() const { return example_shape_; }

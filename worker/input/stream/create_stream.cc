@@ -213,11 +213,9 @@ absl::StatusOr<std::unique_ptr<ExampleStream>> CreateStream(
                      "\" cannot be read as a stream; ",
                      absl::StrJoin(StreamTypes(), " and "), " can"));
   }
-  std::unique_ptr<RowMapper> mapper;
-  if (!spec.map().empty() || !spec.shape().empty()) {
-    ASSIGN_OR_RETURN(mapper, RowMapper::Create(request.example_shape,
-                                               spec.map(), input_shape, seed));
-  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<RowMapper> mapper,
+      RowMapper::Create(spec, request.example_shape, input_shape, seed));
   ASSIGN_OR_RETURN(
       std::unique_ptr<PartsStream> stream,
       PartsStream::Open(type, request, num_classes, std::move(mapper)));
