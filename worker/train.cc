@@ -19,7 +19,6 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/config/namespace_name.h"
-#include "common/process/exit_code.h"
 #include "common/process/stop_latch.h"
 #include "common/process/stop_signals.h"
 #include "common/rpc/incarnation.h"
@@ -29,7 +28,6 @@
 #include "common/rpc/server/task_flags.h"
 #include "common/tls/task_keys.h"
 #include "spdlog/spdlog.h"
-#include "worker/client/call_status.h"
 #include "worker/task/evaluator_task.h"
 #include "worker/task/printing.h"
 #include "worker/task/signal_target.h"
@@ -40,8 +38,6 @@
 #include "worker/verb/model_flags.h"
 #include "worker/verb/worker_verb.h"
 #include "worker/worker_process.h"
-
-ABSL_DECLARE_FLAG(std::vector<std::string>, devices);
 
 ABSL_FLAG(std::string, namespace, "",
           "Train in this namespace of ps tasks that serve several jobs "
@@ -86,15 +82,13 @@ CommandLineOptions Describe() {
   cluster.flags.insert(cluster.flags.end(), {"namespace", "standalone"});
   FlagGroup init = InitFlagGroup();
   init.flags.push_back("read_from");
-  FlagGroup device = DeviceFlagGroup();
-  device.flags.insert(device.flags.begin() + 1, "devices");
   FlagGroup printing = LogFlagGroup();
   printing.flags.insert(printing.flags.begin(),
                         {"progress_every", "profile_steps"});
   options.groups = {cluster,
                     TrainingFlagGroup(),
                     init,
-                    device,
+                    DevicesFlagGroup(),
                     GpuFlagGroup(),
                     NetworkFlagGroup(),
                     WaitingFlagGroup(),
@@ -111,13 +105,6 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   options.can_be_standalone = true;
   options.can_all_reduce = true;
   return ResolveCluster(options);
-}
-
-int Fail(const absl::Status& status) {
-  const int exit_code = LogFailure(status);
-  // There may be room again.
-  const bool is_full = IsOfFile(status) && absl::IsResourceExhausted(status);
-  return is_full ? int{kExitRetryable} : exit_code;
 }
 
 // The own address, or --bind; "" to serve nothing. Everything that this process
@@ -293,10 +280,10 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
                  const MonotonicClock& clock) {
   auto options =
       MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
-  if (!options.ok()) return Fail(options.status());
+  if (!options.ok()) return FailVerb(options.status());
   options->reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
   const absl::Status fits = CheckNoStepFlags();
-  if (!fits.ok()) return Fail(fits);
+  if (!fits.ok()) return FailVerb(fits);
   StopLatch latch;
   options->clock = &clock;
   options->latch = &latch;
@@ -305,7 +292,7 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
                             options->reporter);
   const auto task = EvaluatorTask::Create(*std::move(options));
-  if (!task.ok()) return Fail(task.status());
+  if (!task.ok()) return FailVerb(task.status());
   target.HandTo([&latch](int signal) {
     latch.Stop({128 + signal, absl::StrCat("signal ", signal)});
   });
@@ -315,32 +302,32 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
 int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
               const MonotonicClock& clock) {
   const auto link = LinkFlag(cluster);
-  if (!link.ok()) return Fail(link.status());
+  if (!link.ok()) return FailVerb(link.status());
   options.clock = &clock;
   const absl::StatusOr<int> exit_code = RunWorkerProcess(
       std::move(options), {*link, absl::GetFlag(FLAGS_worker_timeout)});
-  return exit_code.ok() ? *exit_code : Fail(exit_code.status());
+  return exit_code.ok() ? *exit_code : FailVerb(exit_code.status());
 }
 
 int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
             const MonotonicClock& clock) {
   const absl::Time start_time = clock.Now();
   absl::StatusOr<TrainingSpec> training = TrainingFlags(command_line);
-  if (!training.ok()) return Fail(training.status());
+  if (!training.ok()) return FailVerb(training.status());
   // Credentials, also those of no keys, start threads.
   StopSignals::Block();
   const auto keys = KeysFlag(cluster, clock);
-  if (!keys.ok()) return Fail(keys.status());
+  if (!keys.ok()) return FailVerb(keys.status());
   const absl::Status suits =
       CheckReplicationSuits(cluster.spec, training->replication());
-  if (!suits.ok()) return Fail(suits);
+  if (!suits.ok()) return FailVerb(suits);
   if (cluster.task.job() == kEvaluatorJob) {
     return RunEvaluator(cluster, *std::move(training),
                         CredentialsOf(keys->get()), clock);
   }
   absl::StatusOr<WorkerOptions> options =
       MakeWorkerOptions(cluster, *std::move(training), command_line);
-  if (!options.ok()) return Fail(options.status());
+  if (!options.ok()) return FailVerb(options.status());
   options->start_time = start_time;
   options->credentials = CredentialsOf(keys->get());
   return RunWorker(cluster, *std::move(options), clock);
@@ -351,8 +338,8 @@ int Run(const CommandLine& command_line) {
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();
   const absl::Status logging =
       SetUpTaskLogging(cluster.ok() ? TaskName(cluster->task) : "");
-  if (!logging.ok()) return Fail(logging);
-  if (!cluster.ok()) return Fail(cluster.status());
+  if (!logging.ok()) return FailVerb(logging);
+  if (!cluster.ok()) return FailVerb(cluster.status());
   return RunTask(*cluster, command_line, clock);
 }
 

@@ -56,26 +56,20 @@ constexpr int kOtherThreads = 16;
 // More than any card has, and few enough to be counted in bytes.
 constexpr int64_t kMaxGpuMemoryMb = int64_t{1} << 30;
 
-// --devices is a number, "4".
-bool IsCount(const std::vector<std::string>& devices) {
-  int count = 0;
-  return devices.size() == 1 && absl::SimpleAtoi(devices.front(), &count);
-}
-
+// --devices: names, or a number, "4".
 absl::Status ReadDevices(DeviceChoice* choice) {
   const std::vector<std::string> devices = absl::GetFlag(FLAGS_devices);
-  if (!IsCount(devices)) {
+  int count = 0;
+  if (devices.size() != 1 || !absl::SimpleAtoi(devices.front(), &count)) {
     choice->devices = devices;
     return absl::OkStatus();
   }
-  if (absl::SimpleAtoi(devices.front(), &choice->num_devices) &&
-      choice->num_devices > 0) {
-    return absl::OkStatus();
-  }
+  choice->num_devices = count;
+  if (count > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--devices: wanted names like cpu:0,cpu:1, or how many of "
                    "--device, 1 or more, found ",
-                   devices.front()));
+                   count));
 }
 
 }  // namespace
@@ -84,6 +78,12 @@ FlagGroup DeviceFlagGroup() {
   return {"Device",
           {"device", "allow_soft_placement", "log_device_placement",
            "device_memory_limit_mb", "compute_threads", "cpus"}};
+}
+
+FlagGroup DevicesFlagGroup() {
+  FlagGroup group = DeviceFlagGroup();
+  group.flags.insert(group.flags.begin() + 1, "devices");
+  return group;
 }
 
 FlagGroup GpuFlagGroup() {

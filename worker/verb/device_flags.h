@@ -2,6 +2,9 @@
 #ifndef WORKER_VERB_DEVICE_FLAGS_H_
 #define WORKER_VERB_DEVICE_FLAGS_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_resolver.h"
@@ -11,12 +14,14 @@
 #include "worker/task/compute_cores.h"
 #include "worker/tower/device_names.h"
 
+ABSL_DECLARE_FLAG(std::vector<std::string>, devices);
 ABSL_DECLARE_FLAG(bool, log_device_placement);
 
 namespace muster {
 
-// The groups of --help: one device, and its GPU.
+// The groups of --help: one device, one or several (--devices), and GPUs.
 FlagGroup DeviceFlagGroup();
+FlagGroup DevicesFlagGroup();
 FlagGroup GpuFlagGroup();
 
 // Errors: InvalidArgument for a number out of range, or for GPU flags in a

@@ -25,11 +25,9 @@ CommandLineOptions Describe() {
       "  worker pipeline --training=FILE "
       "--set=model.pipeline.micro_batches=8\n";
   options.groups = {{"Training", {"training", "set", "num_workers"}},
-                    DeviceFlagGroup(),
+                    DevicesFlagGroup(),
                     GpuFlagGroup(),
                     LogFlagGroup()};
-  options.groups[1].flags.insert(options.groups[1].flags.begin() + 1,
-                                 "devices");
   DescribeModelFlags(&options);
   return options;
 }
@@ -52,9 +50,9 @@ absl::StatusOr<std::string> Measure(const CommandLine& command_line) {
 
 int Run(const CommandLine& command_line) {
   const absl::Status logging = SetUpTaskLogging(/*task_name=*/"");
-  if (!logging.ok()) return LogFailure(logging);
+  if (!logging.ok()) return FailVerb(logging);
   const auto table = Measure(command_line);
-  if (!table.ok()) return LogFailure(table.status());
+  if (!table.ok()) return FailVerb(table.status());
   std::fputs(table->c_str(), stdout);
   return kExitDone;
 }

@@ -14,6 +14,7 @@
 #include "worker/task/printing.h"
 #include "worker/verb/device_flags.h"
 #include "worker/verb/model_flags.h"
+#include "worker/verb/worker_verb.h"
 
 ABSL_FLAG(std::string, output, "",
           "The file to write. Of predictions: ends in .csv, .jsonl or .npy. Of "
@@ -44,16 +45,13 @@ absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
   return options;
 }
 
-int ExitCodeOfUse(const absl::Status& status) {
-  const int exit_code = LogFailure(status);
+int FailUse(const absl::Status& status) {
+  const int exit_code = FailVerb(status);
   // As a training whose loss is not finite.
   if (absl::IsOutOfRange(status)) return kExitFailed;
-  // There may be room again.
-  if (IsOfFile(status)) {
-    return absl::IsResourceExhausted(status) ? int{kExitRetryable} : exit_code;
-  }
-  return absl::IsFailedPrecondition(status) ? int{kExitBadCheckpoint}
-                                            : exit_code;
+  const bool is_checkpoint =
+      absl::IsFailedPrecondition(status) && !IsOfFile(status);
+  return is_checkpoint ? int{kExitBadCheckpoint} : exit_code;
 }
 
 }  // namespace
@@ -75,12 +73,12 @@ int RunSavedVerb(
     const std::function<absl::Status(SavedRunOptions*)>& add,
     const std::function<absl::Status(const SavedRunOptions&)>& use) {
   const absl::Status logging = SetUpTaskLogging(/*task_name=*/"");
-  if (!logging.ok()) return LogFailure(logging);
+  if (!logging.ok()) return FailVerb(logging);
   StopSignals::Block();
   auto options = MakeOptions(verb, command_line);
-  if (!options.ok()) return LogFailure(options.status());
+  if (!options.ok()) return FailVerb(options.status());
   const absl::Status added = add(&*options);
-  if (!added.ok()) return LogFailure(added);
+  if (!added.ok()) return FailVerb(added);
   // At once, whatever is being opened, loaded or computed.
   const StopSignals signals(
       [&options](int signal) {
@@ -90,7 +88,7 @@ int RunSavedVerb(
       },
       options->model.reporter);
   const absl::Status used = use(*options);
-  return used.ok() ? int{kExitDone} : ExitCodeOfUse(used);
+  return used.ok() ? int{kExitDone} : FailUse(used);
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #ifndef WORKER_VERB_WORKER_VERB_H_
 #define WORKER_VERB_WORKER_VERB_H_
 
+#include "absl/status/status.h"
 #include "common/config/command_line.h"
 
 namespace muster {
@@ -14,6 +15,10 @@ struct WorkerVerb {
   // REQUIRES: the flags are set. Returns the exit code of the process.
   int (*run)(const CommandLine& command_line);
 };
+
+// Logs why a verb ends, and returns its exit code: that of LogFailure, or
+// kExitRetryable where the disk is full.
+int FailVerb(const absl::Status& status);
 
 // Training is worker/train.cc, which links ps tasks.
 WorkerVerb TrainVerb();
