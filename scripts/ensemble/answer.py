@@ -8,7 +8,6 @@ from base import places
 from base.failure import Failure
 from base.local_tasks import die_with_parent
 from trainings.driver import last_error
-from trainings.record import write_whole
 
 from . import predictions
 
@@ -34,20 +33,32 @@ class Answers:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
 
-    def predict(self, member, labels):
-        """The path of its predictions; writes the labels to `labels`."""
+    def predict(self, member):
+        """The path of its predictions, and the labels, as bytes of a file."""
         path = os.path.join(member.folder, "predictions.npy")
+        labels = os.path.join(self._folder, "labels.npy")
         self._run("predict", member, "--output=" + path, "--labels=" + labels)
-        return path
+        with open(labels, "rb") as file:
+            return path, file.read()
 
     def mean(self, members):
-        """Writes predictions.npy and labels.npy; returns the mean's figures."""
-        labels = os.path.join(self._folder, "labels.npy")
-        rows = predictions.mean(
-            [self.predict(member, labels) for member in members])
+        """Writes predictions.npy and labels.npy; returns the mean's figures.
+        Raises Failure if the members' rows have other labels."""
+        paths = []
+        first = None
+        for member in members:
+            path, labels = self.predict(member)
+            paths.append(path)
+            if first is not None and labels != first:
+                raise Failure("%s and %s have other labels in the test half: a "
+                              "mean wants members of the same rows and classes"
+                              % (members[0].folder, member.folder))
+            first = labels
+        rows = predictions.mean(paths)
         predictions.write(os.path.join(self._folder, "predictions.npy"), rows)
-        return predictions.figures(rows, predictions.read(labels),
-                                   _has_sigmoid(members[0]))
+        return predictions.figures(
+            rows, predictions.read(os.path.join(self._folder, "labels.npy")),
+            _has_sigmoid(members[0]))
 
     def _run(self, verb, member, *flags):
         parent = os.getpid()
@@ -91,7 +102,3 @@ def table(result):
             "%.4f" % one[name] if one.get(name) is not None else ""
             for name in names)))
     return "\n".join(lines)
-
-
-def write_result(path, result):
-    write_whole(path, json.dumps(result, indent=1) + "\n")

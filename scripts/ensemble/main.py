@@ -1,14 +1,16 @@
 """The verb `ensemble`, from its flags to its table."""
 
+import json
 import os
 import sys
 
 from base.failure import Failure, exit_code_of
 from trainings import cluster, devices, programs
 from trainings.definition import Folder, check_training
+from trainings.record import write_whole
 
 from . import flags
-from .answer import Answers, summary, table, write_result
+from .answer import Answers, summary, table
 from .member import EnsembleDriver, training_flags
 
 
@@ -60,7 +62,7 @@ def _evaluate(driver, options, each, shares):
     figures = [answers.evaluate(member) for member in done]
     result = summary(done, figures, answers.mean(done))
     path = os.path.join(options.ensemble_dir, "result.json")
-    write_result(path, result)
+    write_whole(path, json.dumps(result, indent=1) + "\n")
     print(table(result), flush=True)
     driver.say("result      %s" % path)
     if failed:

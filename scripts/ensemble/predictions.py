@@ -4,9 +4,9 @@ import array
 import ast
 import math
 import operator
-import os
 
 from base.failure import Failure
+from trainings.record import write_whole
 
 MAGIC = b"\x93NUMPY\x01\x00"
 # NumPy's type: array's, of the same width.
@@ -51,14 +51,12 @@ def read(path):
 
 
 def write(path, rows):
-    """Replaces the file, which is float32 [rows, columns]."""
+    """Replaces the file as a whole; it is float32 [rows, columns]."""
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }" % (
         len(rows), rows.columns)
     header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    with open(path + ".new", "wb") as file:
-        file.write(MAGIC + len(header).to_bytes(2, "little"))
-        file.write(header.encode() + array.array("f", rows.values).tobytes())
-    os.replace(path + ".new", path)
+    write_whole(path, MAGIC + len(header).to_bytes(2, "little") +
+                header.encode() + array.array("f", rows.values).tobytes())
 
 
 def mean(paths):
@@ -67,6 +65,9 @@ def mean(paths):
     total = None
     for path in paths:
         rows = read(path)
+        if rows.values.typecode != "f":
+            raise Failure("%s has classes, which have no mean: predict with "
+                          "--values=probabilities" % path)
         if total is None:
             total = Rows(array.array("d", rows.values), rows.columns)
             continue

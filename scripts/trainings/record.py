@@ -107,10 +107,12 @@ def read_object(path, advice=""):
     return found
 
 
-def write_whole(path, text):
-    """A reader sees the old file or the new one."""
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write(text)
+def write_whole(path, content):
+    """A reader sees the old file or the new one. `content`: text or bytes."""
+    if isinstance(content, str):
+        content = content.encode("utf-8")
+    with open(path + ".new", "wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(path + ".new", path)

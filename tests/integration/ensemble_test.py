@@ -129,6 +129,28 @@ class EnsembleTest(harness.TestCase):
             self.assertEqual((code, path in output), (2, True), output)
             self.assertFalse(os.path.exists(self.path("mean.npy")))
 
+    def test_classes_have_no_mean(self):
+        code, output = self.ensemble("--members=1", "--set=stop.steps=2")
+        self.assertEqual(code, 0, output)
+        classes = self.path("classes.npy")
+        code, output = self.run_to_end("predict", [
+            harness.worker(), "predict", "--values=class",
+            "--train_dir=" + self.path("ens/member-00/run"),
+            "--output=" + classes])
+        self.assertEqual(code, 0, output)
+        code, output = self.run_to_end("mean", [
+            MUSTER, "mean", "--output=" + self.path("mean.npy"), classes])
+        self.assertEqual((code, "classes, which have no mean" in output),
+                         (2, True), output)
+
+    def test_members_of_other_rows_are_refused(self):
+        # Synthetic rows are made of the seed.
+        lines = self.write("lines", "stop.steps=2\nstop.steps=2 seed=8\n")
+        code, output = self.ensemble("--set_each=" + lines)
+        self.assertEqual((code, "have other labels in the test half" in output),
+                         (2, True), output)
+        self.assertFalse(os.path.exists(self.path("ens/result.json")))
+
     def test_a_folder_is_of_one_ensemble(self):
         code, output = self.ensemble("--members=1", "--set=stop.steps=2")
         self.assertEqual(code, 0, output)
