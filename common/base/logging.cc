@@ -51,7 +51,7 @@ absl::StatusOr<spdlog::level::level_enum> ParseLevel(const std::string& name) {
   return static_cast<spdlog::level::level_enum>(it - kLevels.begin());
 }
 
-// What the library would print by itself, mostly of bytes from outside.
+// Logs the library's own lines, mostly about bytes from outside.
 void LogProtobuf(google::protobuf::LogLevel, const char*, int,
                  const std::string& message) {
   LogLine(Reporter::kWarning, absl::StrCat("protobuf: ", message));
@@ -94,7 +94,7 @@ absl::Status SetUpLogging(const LogOptions& options) {
   }
   const absl::Status known = ParseLevel(options.level).status();
   LogOptions usable = options;
-  // What is wrong with the level is said in our own form, too.
+  // A wrong level is said in our own form, too.
   if (!known.ok()) usable.level = LogOptions().level;
   ASSIGN_OR_RETURN(std::shared_ptr<spdlog::logger> logger,
                    MakeLogger(usable, std::move(sink)));

@@ -40,7 +40,7 @@ bool IsOver(Wait* wait) { return wait->over || wait->condition->Eval(); }
 class WaitTimers {
  public:
   WaitTimers() {
-    // It may start before those that have signals for themselves block them.
+    // The thread may start before StopSignals blocks its signals.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);

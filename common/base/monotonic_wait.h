@@ -40,7 +40,7 @@ class AwakeTime {
 
 // The process's own, whose thread beats to its end.
 const AwakeTime& OwnAwakeTime();
-// Of it, since the machine's start.
+// The time of OwnAwakeTime() since the machine's start.
 absl::Duration AwakeNow();
 
 // Waits with `mu` held until `condition` holds or `timeout` has passed on

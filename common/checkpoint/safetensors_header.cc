@@ -20,7 +20,7 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kMetadataKey = "__metadata__";
-// Those of a tensor.
+// The fields of a tensor.
 constexpr absl::string_view kFields[] = {"dtype", "shape", "data_offsets"};
 constexpr size_t kHeaderAlignment = 8;
 

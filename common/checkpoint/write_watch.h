@@ -43,7 +43,7 @@ class WriteWatch {
     const Watched watched(this, std::move(what), SlowWrites::Kind::kWrite);
     return write();
   }
-  // The same without a limit.
+  // Watches a read, which has no limit.
   template <typename Read>
   auto WatchRead(std::string what, const Read& read) {
     const Watched watched(this, std::move(what), SlowWrites::Kind::kRead);

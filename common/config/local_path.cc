@@ -35,7 +35,7 @@ bool IsVariable(absl::string_view word) {
          });
 }
 
-// What follows a '$' in "run_$SLURM_JOB_ID", but not in "a$b".
+// Whether `text`, behind a '$', is a variable's name: "SLURM_JOB_ID", not "b".
 bool BeginsInCapitals(absl::string_view text) {
   const size_t end =
       std::min(text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),

@@ -15,8 +15,7 @@ namespace {
 
 constexpr int kNotices[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
-// Of signals that come this soon after each other nobody has sent the later one
-// for what the first one did.
+// A signal that follows this soon is no answer to what the first one did.
 constexpr absl::Duration kOneWish = absl::Seconds(1);
 
 bool IsNotice(int signal) { return signal != SIGINT && signal != SIGTERM; }

@@ -213,7 +213,7 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
     listeners_.OnWatch(request.sender(), request.state_version(),
                        state_version_, now);
   }
-  // Who only waits is heard of by it.
+  // A member that only waits is heard of by its watches.
   const absl::Duration wait = std::clamp(
       absl::Milliseconds(request.max_wait_ms()), absl::ZeroDuration(),
       std::min(options_.max_watch, options_.worker_timeout / 2));

@@ -83,7 +83,7 @@ class ShardModel : private PartApplier {
   }
   ShardPhase phase() const { return phase_; }
   ShardCounters counters() const;
-  // Somebody reads it to save it.
+  // Whether a chief reads the values to save them.
   bool has_snapshot() const { return snapshot_.id() != 0; }
   // "" before the first Define.
   const std::string& optimizer_name() const {

@@ -84,7 +84,7 @@ class ModelLoader : public ModelSource {
   const Options options_;
   // Load was called, or Enter has said that it was not.
   bool settled_ = false;
-  // As Enter returns it.
+  // The next result of Enter.
   std::optional<absl::Duration> trained_;
 };
 

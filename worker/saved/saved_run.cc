@@ -179,7 +179,7 @@ class Predictor {
     return absl::OkStatus();
   }
 
-  // Of row `i` of the batch.
+  // Adds the label of row `i` of the batch.
   absl::Status AddLabel(size_t i) {
     if (labels_ == nullptr) return absl::OkStatus();
     PredictionFile::Row row;
@@ -226,7 +226,7 @@ class Predictor {
   int64_t non_finite_ = 0;
 };
 
-// Of the rows that are no bad ones.
+// Checks the rows that are no bad ones.
 absl::Status CheckPredicted(const SavedRunOptions& options,
                             const Predictor& predictor, int64_t bad) {
   EvaluationResult counts;

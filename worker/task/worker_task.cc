@@ -711,7 +711,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   AddSpeed(StateAtEnd(), times, &result);
   const std::string path = absl::StrCat(options_.train_dir, "/result.json");
   if (!finished_before_.empty() && result.start_step == result.global_step) {
-    // Who has made no step has no loss and no rates, but the file has.
+    // A start without a step has no loss and no rates, but the file has.
     const absl::StatusOr<std::string> old = ReadFile(path);
     if (old.ok() && HasEvaluation(*old, result.evaluation)) {
       options_.reporter.Info(absl::StrCat(path, " stays as it is"));

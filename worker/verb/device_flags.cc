@@ -137,7 +137,7 @@ absl::StatusOr<ComputeThreads> SetUpCores(const ResolvedCluster& cluster,
   limits.slurm_cpus_per_task = Environment("SLURM_CPUS_PER_TASK");
   ASSIGN_OR_RETURN(ComputeThreads threads, ChooseThreads(limits));
   if (!threads.warning.empty()) spdlog::warn("{}", threads.warning);
-  // As many apply gradients.
+  // So many more threads apply gradients.
   const int of_ps = cluster.spec.is_all_reduce() ? threads.count : 0;
   RETURN_IF_ERROR(CheckThreads(threads.count +
                                InputThreads(input, threads.count) - 1 + of_ps +

@@ -32,7 +32,7 @@ std::vector<std::string> Repeated(const CommandLine& command_line,
 // missing; LoadTrainingSpec's.
 absl::StatusOr<TrainingSpec> TrainingFlags(const CommandLine& command_line);
 
-// The same for a trained model: without --training, what the folder of
+// The training of a trained model: without --training, what the folder of
 // --train_dir or --init_from keeps (KeptTrainingPath). Errors: also
 // InvalidArgument if it keeps none.
 absl::StatusOr<TrainingSpec> SavedTrainingFlags(

@@ -47,7 +47,7 @@ absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
 
 int FailUse(const absl::Status& status) {
   const int exit_code = FailVerb(status);
-  // As a training whose loss is not finite.
+  // The exit code of a training whose loss is not finite.
   if (absl::IsOutOfRange(status)) return kExitFailed;
   const bool is_checkpoint =
       absl::IsFailedPrecondition(status) && !IsOfFile(status);

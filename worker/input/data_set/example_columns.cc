@@ -128,7 +128,7 @@ absl::Status ReadNumbers(const Cell& cell, ColumnKind kind, int64_t count,
   return absl::InvalidArgumentError("wanted numbers, found bytes");
 }
 
-// As many of all columns as a message has room for, and the nearest.
+// The names that a message has room for, the nearest to `wanted` among them.
 std::vector<std::string> ShownColumns(const std::vector<Column>& columns,
                                       const std::string& wanted) {
   std::vector<std::string> names;
@@ -207,7 +207,7 @@ absl::Status ExampleColumns::CheckLabels(const DataSetRequest& request,
 
 absl::Status ExampleColumns::FitValues(const DataSetRequest& request,
                                        const Part& part) {
-  // Of several columns one without a shape has one value.
+  // A column without a shape, of several, has one value.
   for (const size_t value : values_) {
     counts_.push_back(CountOf(columns_[value]).value_or(1));
   }

@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// What the values of a column are.
+// The kind of a column's values.
 enum class ColumnKind {
   // float32.
   kNumber,
@@ -31,7 +31,7 @@ enum class ColumnKind {
   kImage,
 };
 
-// What each row has under one name.
+// The values that each row has under one name.
 struct Column {
   std::string name;
   ColumnKind kind = ColumnKind::kNumber;

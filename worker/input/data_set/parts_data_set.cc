@@ -107,7 +107,7 @@ absl::Status PartsDataSet::ReadLabels() {
     return absl::OkStatus();
   }
   num_classes_ = columns_->columns()[columns_->labels()[0]].num_classes;
-  // Whoever says the classes knows that the labels are among them.
+  // A part that says its classes has checked its labels.
   if (num_classes_ > 0) return absl::OkStatus();
   Row row;
   int32_t label = -1;

@@ -104,7 +104,7 @@ class PartsDataSet : public DataSet {
   std::vector<std::unique_ptr<Part>> parts_;
   // The rows of each part and of those before it.
   std::vector<int64_t> ends_;
-  // As the first part's file has them.
+  // The columns of the first part's file.
   std::vector<Column> known_;
   // Absent: no row shows any columns.
   std::optional<ExampleColumns> columns_;

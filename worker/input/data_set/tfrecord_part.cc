@@ -39,8 +39,8 @@ std::string FeatureOf(const InputSpec& spec, const TfExample& example) {
   return kUsualFeatures[0];
 }
 
-// What bytes are, which say no shape. Raw pixels may begin like an image file,
-// but those are seldom as long.
+// The kind of bytes without a shape. Raw pixels may begin like an image file,
+// which is seldom as long.
 ColumnKind KindOf(const absl::StatusOr<TfExample::Values>& values,
                   const Shape& shape) {
   if (!values.ok()) return ColumnKind::kBytes;
@@ -141,7 +141,7 @@ class TfRecordPart : public Part {
   const TfRecordFile file_;
 };
 
-// The same from beginning to end, one record at a time.
+// A file of tf.Examples, read from beginning to end.
 class TfRecordStreamPart : public Part {
  public:
   static absl::StatusOr<std::unique_ptr<Part>> Open(

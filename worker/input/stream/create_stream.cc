@@ -63,7 +63,7 @@ class PartsStream : public ExampleStream {
   const HalfParts half_;
   const int64_t num_classes_;
   const std::unique_ptr<RowMapper> mapper_;
-  // Those of the first part whose rows show any.
+  // The columns of the first part whose rows show any.
   std::optional<ExampleColumns> columns_;
   // The part that is read, and the row that comes next.
   std::unique_ptr<Part> part_;
