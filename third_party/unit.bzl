@@ -27,6 +27,7 @@ _ABOVE_COMMON = [
     "//common/tensor:dtype",
     "//common/tensor:shape",
     "//proto:cluster",
+    "//proto:data_schema",
     "//proto:tensor",
     "//proto:training",
     "//third_party:protobuf",

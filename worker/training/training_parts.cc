@@ -179,19 +179,22 @@ LabelKind LabelsOf(const LossType& loss) {
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
-    const TrainingSpec& training, const CompiledModel& model, Split split) {
-  return OpenDataSet(training, model, split, LabelsOf(model.loss()));
+    const TrainingSpec& training, const CompiledModel& model, Split split,
+    std::shared_ptr<const DataSchema> run) {
+  return OpenDataSet(training, model, split, LabelsOf(model.loss()),
+                     std::move(run));
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    LabelKind kind) {
+    LabelKind kind, std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
   const LabelSpec labels = LabelsFor(model, kind);
   ASSIGN_OR_RETURN(
       std::unique_ptr<DataSet> data_set,
       CreateDataSet(training.input(), shape,
-                    static_cast<uint64_t>(training.seed()), split, labels));
+                    static_cast<uint64_t>(training.seed()), split, labels,
+                    std::move(run)));
   if (data_set->num_classes() <= model.num_outputs()) return data_set;
   const std::string place = data_set->LargestLabelPlace();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -203,14 +206,16 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
       model.num_outputs(), " outputs: give it as many"));
 }
 
-absl::StatusOr<OpenStream> OpenTrainingStream(const TrainingSpec& training,
-                                              const CompiledModel& model) {
+absl::StatusOr<OpenStream> OpenTrainingStream(
+    const TrainingSpec& training, const CompiledModel& model,
+    std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
   const LabelSpec labels = LabelsFor(model, LabelsOf(model.loss()));
   OpenStream open = [input = training.input(), shape, seed = training.seed(),
-                     labels, num_classes = model.num_outputs()] {
+                     labels, num_classes = model.num_outputs(),
+                     run = std::move(run)] {
     return CreateStream(input, shape, static_cast<uint64_t>(seed), labels,
-                        num_classes);
+                        num_classes, run);
   };
   RETURN_IF_ERROR(open().status());
   return open;

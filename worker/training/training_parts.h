@@ -81,17 +81,19 @@ LabelKind LabelsOf(const LossType& loss);
 
 // The data set as `model` reads it, with the labels of its loss, or of `kind`.
 // Errors: those of CreateDataSet; InvalidArgument if it has more classes than
-// the model has outputs.
-absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
-    const TrainingSpec& training, const CompiledModel& model, Split split);
+// the model has outputs. `run`: as CreateDataSet's.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    LabelKind kind);
+    std::shared_ptr<const DataSchema> run = nullptr);
+absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
+    const TrainingSpec& training, const CompiledModel& model, Split split,
+    LabelKind kind, std::shared_ptr<const DataSchema> run = nullptr);
 
 // The training half as a stream that `model` reads (input.stream), opened once
 // to see that it can. Errors: those of CreateStream.
-absl::StatusOr<OpenStream> OpenTrainingStream(const TrainingSpec& training,
-                                              const CompiledModel& model);
+absl::StatusOr<OpenStream> OpenTrainingStream(
+    const TrainingSpec& training, const CompiledModel& model,
+    std::shared_ptr<const DataSchema> run = nullptr);
 
 }  // namespace muster
 

@@ -71,9 +71,10 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 
 absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels) {
+    const LabelSpec& labels, std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(DataSetRequest request,
                    MakeDataSetRequest(spec, input_shape, seed, split, labels));
+  request.run = std::move(run);
   ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
   const bool targets_of_classes =
       labels.kind == LabelKind::kTargets && !type.has_targets;

@@ -25,6 +25,8 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 //   of other shape but as many values is reshaped ([28, 28] as [1, 28, 28] or
 //   [784]).
 //   seed: makes the synthetic set, and the random numbers of input.map.
+//   run: what the run's data are; null: these are a new run's. Its columns are
+//   found by name, its classes have its numbers.
 //   labels: for targets, of a type that has classes alone: the class itself as
 //   the one target, or 1 at the place of the class and 0 elsewhere.
 // Errors: NotFound and InvalidArgument, each naming the file or the field, what
@@ -32,7 +34,8 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 // read.
 absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels = {});
+    const LabelSpec& labels = {},
+    std::shared_ptr<const DataSchema> run = nullptr);
 
 }  // namespace muster
 

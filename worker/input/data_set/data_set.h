@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "common/tensor/shape.h"
+#include "proto/data_schema.pb.h"
 
 namespace muster {
 
@@ -45,6 +46,10 @@ class DataSet {
 
   // A person's name for a row, such as an image's file; "" for its number.
   virtual std::string RowName(int64_t /*index*/) const { return ""; }
+
+  // What the rows are; those of this half alone, in the field of its Split. It
+  // has no map.
+  virtual DataSchema Schema() const { return {}; }
 
   // The paths that it is read from; none of what is made by a formula.
   virtual std::vector<std::string> Files() const { return {}; }

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/registry.h"
 #include "common/tensor/shape.h"
+#include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/data_set/part.h"
@@ -42,6 +43,8 @@ struct DataSetRequest {
   Split split = Split::kTrain;
   // Types without has_targets are not asked for kTargets.
   LabelSpec labels;
+  // The run's, by which columns and classes go; null: a new run's training half.
+  std::shared_ptr<const DataSchema> run = nullptr;
 };
 
 // The texts that a type has for classes. The names of both halves get their

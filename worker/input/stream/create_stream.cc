@@ -202,10 +202,12 @@ absl::Status CheckFirstRow(BadRecordPolicy on_bad, const LabelSpec& labels,
 
 absl::StatusOr<std::unique_ptr<ExampleStream>> CreateStream(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed,
-    const LabelSpec& labels, int64_t num_classes) {
+    const LabelSpec& labels, int64_t num_classes,
+    std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(
-      const DataSetRequest request,
+      DataSetRequest request,
       MakeDataSetRequest(spec, input_shape, seed, Split::kTrain, labels));
+  request.run = std::move(run);
   ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
   if (type.open_in_order == nullptr) {
     return absl::InvalidArgumentError(

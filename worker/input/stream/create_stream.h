@@ -19,7 +19,8 @@ namespace muster {
 // name.
 absl::StatusOr<std::unique_ptr<ExampleStream>> CreateStream(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed,
-    const LabelSpec& labels, int64_t num_classes);
+    const LabelSpec& labels, int64_t num_classes,
+    std::shared_ptr<const DataSchema> run = nullptr);
 
 }  // namespace muster
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/tensor/shape.h"
+#include "proto/data_schema.pb.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/data_set/part.h"
 
@@ -43,6 +44,8 @@ class ExampleStream {
   virtual const Shape& example_shape() const = 0;
   // The targets of a row; 0 if it has a class.
   virtual int64_t num_targets() const = 0;
+  // What the rows are, as far as they were read; it has no map.
+  virtual DataSchema Schema() const { return {}; }
   // The paths that it is read from.
   virtual std::vector<std::string> Files() const = 0;
 
