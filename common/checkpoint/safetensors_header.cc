@@ -1,5 +1,6 @@
 #include "common/checkpoint/safetensors_header.h"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -46,8 +47,6 @@ constexpr FormatDtype kFormatDtypes[] = {{"F64", 8, FLOAT64},
                                          {"F8_E4M3", 1, DATA_TYPE_UNSPECIFIED},
                                          {"F8_E5M2", 1, DATA_TYPE_UNSPECIFIED},
                                          {"F8_E8M0", 1, DATA_TYPE_UNSPECIFIED}};
-// Types of the format whose elements are not whole bytes.
-constexpr absl::string_view kUnsupportedDtypes[] = {"F4", "F6_E2M3", "F6_E3M2"};
 
 absl::string_view NameOfDtype(DataType dtype) {
   for (const FormatDtype& entry : kFormatDtypes) {
@@ -58,16 +57,13 @@ absl::string_view NameOfDtype(DataType dtype) {
   return "";
 }
 
-absl::StatusOr<FormatDtype> ParseDtype(absl::string_view name) {
+// Null for one whose elements are not whole bytes (F4), or that is newer than
+// this table.
+const FormatDtype* FindDtype(absl::string_view name) {
   for (const FormatDtype& entry : kFormatDtypes) {
-    if (entry.name == name) return entry;
+    if (entry.name == name) return &entry;
   }
-  if (absl::c_linear_search(kUnsupportedDtypes, name)) {
-    return absl::UnimplementedError(
-        absl::StrCat("dtype ", name, " is not supported"));
-  }
-  return absl::DataLossError(
-      absl::StrCat("unknown dtype '", absl::CHexEscape(name), "'"));
+  return nullptr;
 }
 
 absl::Status CheckName(absl::string_view name) {
@@ -122,17 +118,19 @@ absl::StatusOr<SafetensorsEntry> ParseEntry(const std::string& name,
   }
   SafetensorsEntry entry;
   entry.name = name;
-  ASSIGN_OR_RETURN(const FormatDtype dtype, ParseDtype(type->text));
-  entry.dtype = dtype.dtype;
   entry.format_dtype = type->text;
+  const FormatDtype* const dtype = FindDtype(type->text);
+  if (dtype != nullptr) entry.dtype = dtype->dtype;
   const absl::StatusOr<Shape> shape = Shape::Create(dims);
   if (!shape.ok()) return absl::DataLossError(shape.status().message());
   entry.shape = *shape;
   entry.begin = offsets[0];
   entry.end = offsets[1];
   // A Shape times 8 bytes does not overflow.
-  const int64_t size_bytes = entry.shape.num_elements() * dtype.bytes;
-  if (entry.end < entry.begin || entry.end - entry.begin != size_bytes) {
+  const int64_t size_bytes = dtype == nullptr
+                                 ? std::max(entry.end - entry.begin, int64_t{0})
+                                 : entry.shape.num_elements() * dtype->bytes;
+  if (entry.end - entry.begin != size_bytes) {
     return absl::DataLossError(
         absl::StrCat("data_offsets [", entry.begin, ", ", entry.end,
                      "], but shape ", entry.shape.ToString(), " of ",
@@ -189,8 +187,8 @@ absl::Status CheckContiguous(const std::vector<SafetensorsEntry>& entries,
 }  // namespace
 
 int64_t FormatDtypeBytes(absl::string_view format_dtype) {
-  const absl::StatusOr<FormatDtype> dtype = ParseDtype(format_dtype);
-  return dtype.ok() ? dtype->bytes : 0;
+  const FormatDtype* const dtype = FindDtype(format_dtype);
+  return dtype == nullptr ? 0 : dtype->bytes;
 }
 
 absl::StatusOr<std::vector<SafetensorsEntry>> LayOutSafetensors(

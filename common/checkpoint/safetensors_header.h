@@ -23,7 +23,7 @@ struct SafetensorsEntry {
   // In bytes from the start of the data section.
   int64_t begin = 0;
   int64_t end = 0;
-  // As the file names it: "F32", "BF16". Set by LayOut and Parse.
+  // As the file names it: "F32", "BF16"; any text. Set by LayOut and Parse.
   std::string format_dtype = {};
 };
 
@@ -59,8 +59,8 @@ std::string FormatSafetensorsHeader(
 // UTF-8 or not exactly the format's JSON, duplicate keys, a missing or unknown
 // field, offsets with a hole or an overlap or that do not start at 0 or do not
 // end at `data_bytes`, a shape whose size overflows or is not end - begin.
-// Every dtype of the format is read whose elements are whole bytes; for the
-// others the error is Unimplemented.
+// A tensor of a dtype without FormatDtypeBytes is an entry like any other, of
+// the bytes that it claims: only who reads it is refused.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
                                                          int64_t data_bytes);
 

@@ -98,6 +98,11 @@ absl::Status SafetensorsReader::Read(absl::string_view name, int64_t offset,
         name, "' in '", path_, "', which has ", elements));
   }
   const int64_t size = FormatDtypeBytes(entry->format_dtype);
+  if (size == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "read tensor '", absl::CHexEscape(name), "' in '", path_, "': dtype '",
+        absl::CHexEscape(entry->format_dtype), "' is not supported"));
+  }
   return file_->ReadAt(data_start_ + entry->begin + offset * size,
                        length * size, static_cast<char*>(dst));
 }

@@ -20,8 +20,8 @@ namespace muster {
 class SafetensorsReader {
  public:
   // Opens the file and checks its whole header. `file_system` is not kept.
-  // Errors: DataLoss naming the file and what is wrong with it;
-  // Unimplemented for a dtype that Muster lacks; those of FileSystem.
+  // Errors: DataLoss naming the file and what is wrong with it; those of
+  // FileSystem.
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> Open(
       FileSystem* file_system, const std::string& path);
 
@@ -40,7 +40,7 @@ class SafetensorsReader {
   // Reads `length` elements of a tensor from element `offset` on, as they are
   // in the file: row-major, little-endian. dst has length times the size of an
   // element. Errors: NotFound for an unknown tensor; InvalidArgument for a
-  // range outside it.
+  // range outside it, or a dtype without FormatDtypeBytes.
   absl::Status Read(absl::string_view name, int64_t offset, int64_t length,
                     void* dst) const;
 

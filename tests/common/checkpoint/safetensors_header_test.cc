@@ -80,8 +80,6 @@ TEST(SafetensorsHeaderTest, RefusesWrongFields) {
   ExpectTensorRefused(
       R"("dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8])",
       "'dtype' is given twice");
-  ExpectTensorRefused(R"("dtype":"X9","shape":[2],"data_offsets":[0,8])",
-                      "unknown dtype 'X9'");
   ExpectTensorRefused(R"("dtype":1,"shape":[2],"data_offsets":[0,8])", "");
   ExpectTensorRefused(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])",
                       "non-negative");
@@ -153,12 +151,25 @@ TEST(SafetensorsHeaderTest, KnowsEveryDtypeOfWholeBytes) {
   EXPECT_EQ(FormatDtypeBytes("X9"), 0);
 }
 
-TEST(SafetensorsHeaderTest, NamesADtypeThatItLacks) {
-  EXPECT_THAT(
-      ParseSafetensorsHeader(
-          R"({"a":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}})", 2),
-      StatusIs(absl::StatusCode::kUnimplemented,
-               HasSubstr("tensor 'a': dtype F4")));
+TEST(SafetensorsHeaderTest, ListsATensorOfADtypeThatItDoesNotKnow) {
+  const std::string last =
+      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]})";
+  for (const char* dtype : {"F4", "F6_E2M3", "F8_NEW", ""}) {
+    const auto header = ParseSafetensorsHeader(
+        absl::StrCat(R"({"a":{"dtype":")", dtype,
+                     R"(","shape":[4],"data_offsets":[0,2]},)", last, "}"),
+        6);
+    ASSERT_THAT(header, IsOk()) << dtype;
+    ASSERT_EQ(header->entries.size(), 2u);
+    EXPECT_EQ(header->entries[0].format_dtype, dtype);
+    EXPECT_EQ(header->entries[0].dtype, DATA_TYPE_UNSPECIFIED);
+    EXPECT_EQ(header->entries[1].name, "b");
+  }
+  // Its bytes are no one else's all the same.
+  ExpectTensorRefused(R"("dtype":"X9","shape":[2],"data_offsets":[0,12])",
+                      "12 bytes");
+  ExpectTensorRefused(R"("dtype":"X9","shape":[2],"data_offsets":[8,0])",
+                      "data_offsets [8, 0]");
 }
 
 TEST(SafetensorsHeaderTest, LaysOutWideTypesFirstThenByName) {
