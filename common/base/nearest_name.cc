@@ -34,6 +34,8 @@ std::string NearestName(absl::string_view name,
   size_t best = std::max<size_t>(2, name.size() / 3) + 1;
   std::string nearest;
   for (const std::string& candidate : known) {
+    // The distance is no less; a file's names may be very long.
+    if (candidate.size() >= name.size() + best) continue;
     const size_t distance = EditDistance(name, candidate);
     if (distance < best) {
       best = distance;

@@ -39,6 +39,8 @@ class CheckpointReader {
 
   const std::string& path() const { return path_; }
   const CheckpointManifest& manifest() const { return manifest_; }
+  // The file of the parameters.
+  const SafetensorsReader& parameters() const { return *parameters_; }
   // All tensors: the parameters, then the slots.
   absl::Span<const CheckpointPiece> pieces() const { return layout_.pieces; }
 

@@ -66,12 +66,33 @@ NamePattern::~NamePattern() {
   if (compiled_) regfree(&regex_);
 }
 
+bool NamePattern::MatchesWhole(const std::string& name) const {
+  return !Match(name, /*num_matches=*/1).empty();
+}
+
+std::optional<std::vector<std::string>> NamePattern::Groups(
+    const std::string& name) const {
+  const std::vector<regmatch_t> matches = Match(name, regex_.re_nsub + 1);
+  if (matches.empty()) return std::nullopt;
+  std::vector<std::string> groups;
+  for (size_t i = 1; i < matches.size(); ++i) {
+    const auto [begin, end] = matches[i];
+    groups.push_back(begin < 0 ? "" : name.substr(begin, end - begin));
+  }
+  return groups;
+}
+
 // POSIX gives the longest of the leftmost matches: if the whole name matches,
 // that is the one.
-bool NamePattern::MatchesWhole(const std::string& name) const {
-  regmatch_t match;
-  return regexec(&regex_, name.c_str(), 1, &match, 0) == 0 &&
-         match.rm_so == 0 && match.rm_eo == static_cast<int>(name.size());
+std::vector<regmatch_t> NamePattern::Match(const std::string& name,
+                                           size_t num_matches) const {
+  std::vector<regmatch_t> matches(num_matches);
+  if (regexec(&regex_, name.c_str(), num_matches, matches.data(), 0) != 0 ||
+      matches[0].rm_so != 0 ||
+      matches[0].rm_eo != static_cast<int>(name.size())) {
+    return {};
+  }
+  return matches;
 }
 
 absl::Status NamePattern::CheckMatches(
@@ -85,8 +106,14 @@ absl::Status NamePattern::CheckMatches(
   const auto some = names.subspan(0, kMaxListedNames);
   return absl::InvalidArgumentError(absl::StrCat(
       field, " '", EscapeForLog(text_), "' matches no whole name; ",
-      nearest.empty() ? "" : absl::StrCat("did you mean '", nearest, "'? "),
-      "there are: ", absl::StrJoin(some, ", "),
+      nearest.empty()
+          ? ""
+          : absl::StrCat("did you mean '", EscapeForLog(nearest), "'? "),
+      "there are: ",
+      absl::StrJoin(some, ", ",
+                    [](std::string* out, const std::string& name) {
+                      absl::StrAppend(out, EscapeForLog(name));
+                    }),
       names.size() > some.size()
           ? absl::StrCat(", and ", names.size() - some.size(), " more")
           : ""));

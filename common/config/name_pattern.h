@@ -4,8 +4,10 @@
 #include <regex.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +36,13 @@ class NamePattern {
   // Does it match the name from its beginning to its end?
   bool MatchesWhole(const std::string& name) const;
 
+  // The groups in parentheses.
+  int num_groups() const { return static_cast<int>(regex_.re_nsub); }
+
+  // If it matches the whole name: the text of each group, "" for one that took
+  // no part. The longest text goes to the groups from the left.
+  std::optional<std::vector<std::string>> Groups(const std::string& name) const;
+
   // Errors: InvalidArgument, beginning with `field`, if it matches none of
   // `names`; with the nearest of them, or the first.
   absl::Status CheckMatches(absl::string_view field,
@@ -41,6 +50,10 @@ class NamePattern {
 
  private:
   explicit NamePattern(std::string text) : text_(std::move(text)) {}
+
+  // The whole name, then groups; empty if it does not match.
+  std::vector<regmatch_t> Match(const std::string& name,
+                                size_t num_matches) const;
 
   const std::string text_;
   regex_t regex_;

@@ -3,6 +3,7 @@ folders that cannot be used (contracts: P3, P5, P10; T8, T11)."""
 
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -154,9 +155,9 @@ class InitFromTest(TestCase):
                 kind, kind))] = tensor
         renamed["net.steps"] = ("I64", [1], bytes(8))
         self.assert_trains(self.init_file(renamed),
-                           "--init_from_map=net.*.weight=*/weights",
-                           "--init_from_map=net.*.bias=*/bias",
-                           "--init_from_map=net.steps=")
+                           r"--init_from_map=net\.(.*)\.weight=\1/weights",
+                           r"--init_from_map=net\.(.*)\.bias=\1/bias",
+                           r"--init_from_map=net\.steps=")
         self.assertEqual(self.tensors(0), example_tensors())
 
     def test_a_partial_file_has_to_be_asked_for(self):
@@ -174,6 +175,30 @@ class InitFromTest(TestCase):
         self.assertEqual(found["hidden/bias"], tensors["hidden/bias"])
         self.assertEqual(found["logits/weights"],
                          self.tensors(0, train_dir="seeded")["logits/weights"])
+
+    def test_a_run_begins_with_the_newest_checkpoint_of_another(self):
+        self.assert_trains(train_dir="teacher")
+        teacher = "--init_from=" + self.path("teacher")
+        output = self.assert_trains(teacher)
+        self.assertIn("takes %s/ckpt-%012d" % (
+            os.path.realpath(self.path("teacher")), 20), output)
+        self.assertEqual(self.tensors(0), self.tensors(20, "teacher"))
+        # The run keeps its training.
+        code, figures = self.run_to_end("evaluate", [
+            harness.worker(), "evaluate", teacher])
+        self.assertEqual(code, 0, figures)
+
+    def test_a_head_of_another_size_begins_anew_as_the_message_says(self):
+        self.assert_trains(train_dir="teacher")
+        tensors = self.tensors(20, "teacher")
+        tensors["logits/bias"] = ("F32", [9], bytes(36))
+        init = self.init_file(tensors)
+        code, output = self.train(init)
+        self.assertEqual(code, 2, output)
+        flags = re.findall(r"--init_from_map='[^']*'", output)
+        self.assert_trains(init, *shlex.split(" ".join(flags)))
+        self.assertEqual(self.tensors(0)["hidden/bias"],
+                         tensors["hidden/bias"])
 
     def test_a_checkpoint_in_train_dir_wins(self):
         self.assert_trains()

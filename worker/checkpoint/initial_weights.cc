@@ -1,9 +1,13 @@
 #include "worker/checkpoint/initial_weights.h"
 
-#include <utility>
+#include <algorithm>
+#include <cstdint>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/float_tensor.h"
 #include "common/checkpoint/train_dir.h"
@@ -12,6 +16,9 @@
 namespace muster {
 namespace {
 
+// Names in one message; any folder may be given.
+constexpr size_t kMostNames = 8;
+
 // Everything that is wrong with the file is a wrong flag to its user.
 absl::Status AsBadFlag(const absl::Status& status, const std::string& path) {
   if (status.ok()) return status;
@@ -19,23 +26,67 @@ absl::Status AsBadFlag(const absl::Status& status, const std::string& path) {
       absl::StrCat("--init_from=", path, ": ", status.message()));
 }
 
-}  // namespace
+absl::Status NoCheckpoint(const std::vector<std::string>& names) {
+  std::string found = "nothing";
+  if (!names.empty()) {
+    const size_t count = std::min(names.size(), kMostNames);
+    found = absl::StrJoin(names.begin(),
+                          names.begin() + static_cast<int64_t>(count), ", ",
+                          [](std::string* out, const std::string& name) {
+                            absl::StrAppend(out, EscapeForLog(name));
+                          });
+    if (names.size() > count) {
+      absl::StrAppend(&found, " and ", names.size() - count, " more");
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "looking for the newest checkpoint in the folder: wanted the train_dir "
+      "of a training, with folders like ",
+      CheckpointName(100), ", or a file of safetensors, found ", found));
+}
 
-InitialWeights::InitialWeights(std::string path,
-                               std::unique_ptr<SafetensorsReader> reader)
-    : path_(std::move(path)), reader_(std::move(reader)) {}
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::Open(
     FileSystem* file_system, const Options& options,
     absl::Span<const TensorDef> parameters) {
-  absl::StatusOr<std::unique_ptr<SafetensorsReader>> reader =
-      SafetensorsReader::Open(file_system, options.path);
-  if (!reader.ok()) return AsBadFlag(reader.status(), options.path);
-  std::unique_ptr<InitialWeights> weights(
-      new InitialWeights(options.path, *std::move(reader)));
+  std::unique_ptr<InitialWeights> weights(new InitialWeights(options.path));
+  RETURN_IF_ERROR(AsBadFlag(weights->OpenSource(file_system), options.path));
   RETURN_IF_ERROR(AsBadFlag(weights->Match(options, parameters), options.path));
   RETURN_IF_ERROR(AsBadFlag(weights->CheckValues(parameters), options.path));
   return weights;
+}
+
+absl::Status InitialWeights::OpenSource(FileSystem* file_system) {
+  const absl::StatusOr<std::vector<std::string>> names =
+      file_system->List(path_);
+  if (names.ok()) return OpenFolder(file_system, *names);
+  ASSIGN_OR_RETURN(file_, SafetensorsReader::Open(file_system, path_));
+  reader_ = file_.get();
+  return absl::OkStatus();
+}
+
+absl::Status InitialWeights::OpenFolder(FileSystem* file_system,
+                                        const std::vector<std::string>& names) {
+  const absl::string_view folder = absl::StripSuffix(path_, "/");
+  const absl::string_view name = folder.substr(folder.rfind('/') + 1);
+  if (ParseCheckpointName(name).has_value()) {
+    ASSIGN_OR_RETURN(checkpoint_, CheckpointReader::Open(file_system, path_));
+  } else {
+    const bool is_train_dir =
+        absl::c_any_of(names, [](const std::string& entry) {
+          return ParseCheckpointName(entry).has_value();
+        });
+    if (!is_train_dir) return NoCheckpoint(names);
+    ASSIGN_OR_RETURN(CheckpointReader::Newest newest,
+                     CheckpointReader::OpenNewest(file_system, path_));
+    checkpoint_ = std::move(newest.reader);
+    remarks_ = std::move(newest.warnings);
+  }
+  reader_ = &checkpoint_->parameters();
+  source_ = checkpoint_->path();
+  remarks_.push_back(absl::StrCat("takes ", source_));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::OpenForRun(
@@ -71,9 +122,9 @@ absl::Status InitialWeights::Match(const Options& options,
   ASSIGN_OR_RETURN(const TensorMatch match,
                    MatchTensors(tensors, parameters, options, "the file"));
   for (const int source : match.sources) {
-    sources_.push_back(source < 0 ? "" : tensors[source].name);
+    tensors_.push_back(source < 0 ? "" : tensors[source].name);
   }
-  remarks_ = match.remarks;
+  remarks_.insert(remarks_.end(), match.remarks.begin(), match.remarks.end());
   return absl::OkStatus();
 }
 
@@ -81,7 +132,7 @@ absl::Status InitialWeights::CheckValues(
     absl::Span<const TensorDef> parameters) const {
   std::vector<float> values;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (sources_[i].empty()) continue;
+    if (tensors_[i].empty()) continue;
     values.resize(static_cast<size_t>(NumElements(parameters[i].shape())));
     RETURN_IF_ERROR(Read(i, absl::MakeSpan(values)));
   }
@@ -90,13 +141,13 @@ absl::Status InitialWeights::CheckValues(
 
 int InitialWeights::num_tensors() const {
   return static_cast<int>(absl::c_count_if(
-      sources_, [](const std::string& name) { return !name.empty(); }));
+      tensors_, [](const std::string& name) { return !name.empty(); }));
 }
 
 absl::Status InitialWeights::Read(size_t parameter,
                                   absl::Span<float> dst) const {
-  if (sources_[parameter].empty()) return absl::OkStatus();
-  return ReadFloats(*reader_, sources_[parameter], dst);
+  if (tensors_[parameter].empty()) return absl::OkStatus();
+  return ReadFloats(*reader_, tensors_[parameter], dst);
 }
 
 }  // namespace muster

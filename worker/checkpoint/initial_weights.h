@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/reporter.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/safetensors_reader.h"
 #include "proto/tensor.pb.h"
@@ -18,8 +20,9 @@
 
 namespace muster {
 
-// First values of parameters from a safetensors file of anybody's: --init_from.
-// The whole file is checked when it is opened. Thread-safe.
+// First values of parameters: --init_from, a safetensors file of anybody's, a
+// checkpoint, or a train_dir, whose newest one is taken. All that is used is
+// checked when it is opened. Thread-safe.
 class InitialWeights {
  public:
   struct Options : MatchOptions {
@@ -27,10 +30,11 @@ class InitialWeights {
     std::string path;
   };
 
-  // Opens the file and checks that each of its tensors has the shape of its
-  // parameter and finite values of a float dtype. `file_system` is not kept.
-  // Errors: InvalidArgument, naming file and tensors, also for a file that is
-  // not there, is damaged or hostile.
+  // Opens the file and checks that each tensor that is used has the shape of
+  // its parameter and finite values of a float dtype. `file_system` is not
+  // kept. Errors: InvalidArgument, naming path and tensors, also for a file
+  // that is not there, is damaged, hostile or of a newer format, and for a
+  // folder without a checkpoint.
   static absl::StatusOr<std::unique_ptr<InitialWeights>> Open(
       FileSystem* file_system, const Options& options,
       absl::Span<const TensorDef> parameters);
@@ -43,9 +47,13 @@ class InitialWeights {
       absl::Span<const TensorDef> parameters, const std::string& train_dir,
       const Reporter& reporter);
 
-  // A line for each tensor that Options::partial allowed.
+  // A line for each tensor that Options allowed to lack, for the checkpoint
+  // that was taken, and for newer ones that are damaged.
   const std::vector<std::string>& remarks() const { return remarks_; }
+  // As the flag gives it.
   const std::string& path() const { return path_; }
+  // The file, or the folder of the one checkpoint.
+  const std::string& source() const { return source_; }
   int num_tensors() const;
 
   // Writes the values of a parameter, by its index, if the file has them.
@@ -53,17 +61,27 @@ class InitialWeights {
   absl::Status Read(size_t parameter, absl::Span<float> dst) const;
 
  private:
-  InitialWeights(std::string path, std::unique_ptr<SafetensorsReader> reader);
+  explicit InitialWeights(std::string path)
+      : path_(path), source_(std::move(path)) {}
 
-  // Fills sources_ and remarks_.
+  // Fills what holds the tensors.
+  absl::Status OpenSource(FileSystem* file_system);
+  // The same for a folder with these names in it.
+  absl::Status OpenFolder(FileSystem* file_system,
+                          const std::vector<std::string>& names);
+  // Fills tensors_ and appends to remarks_.
   absl::Status Match(const Options& options,
                      absl::Span<const TensorDef> parameters);
   absl::Status CheckValues(absl::Span<const TensorDef> parameters) const;
 
   const std::string path_;
-  const std::unique_ptr<SafetensorsReader> reader_;
+  std::string source_;
+  // Either.
+  std::unique_ptr<SafetensorsReader> file_;
+  std::unique_ptr<CheckpointReader> checkpoint_;
+  const SafetensorsReader* reader_ = nullptr;
   // Names in the file by parameter; "" for one that it lacks.
-  std::vector<std::string> sources_;
+  std::vector<std::string> tensors_;
   std::vector<std::string> remarks_;
 };
 

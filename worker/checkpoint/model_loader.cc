@@ -165,7 +165,7 @@ absl::Status ModelLoader::MakeValues() {
     RETURN_IF_ERROR(
         Annotate(options_.weights->Read(
                      i, options_.model->parameter(static_cast<int>(i))),
-                 absl::StrCat("start from ", options_.weights->path())));
+                 absl::StrCat("start from ", options_.weights->source())));
   }
   return absl::OkStatus();
 }
@@ -194,7 +194,7 @@ absl::StatusOr<LoadedModel> ModelLoader::SendValues(const std::string& read) {
                                   " parameters with seed ", options_.seed);
   if (options_.weights != nullptr) {
     absl::StrAppend(&line, ", ", options_.weights->num_tensors(),
-                    " of them from ", options_.weights->path());
+                    " of them from ", options_.weights->source());
   }
   if (!read.empty()) absl::StrAppend(&line, ", ", read);
   options_.reporter.Info(line);

@@ -1,41 +1,58 @@
 #ifndef WORKER_CHECKPOINT_NAME_MAP_H_
 #define WORKER_CHECKPOINT_NAME_MAP_H_
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/config/name_pattern.h"
 
 namespace muster {
 
 // Rules "PATTERN=REPLACEMENT" that rename tensors. The first rule whose pattern
-// is the whole name decides; a name that fits none stays as it is. "*" in a
-// pattern is any run of characters, each but the last as short as possible;
-// the n-th "*" of the replacement stands for what the n-th one was. An empty
-// replacement leaves the tensor out.
+// (NamePattern) matches the whole name decides; a name that fits none stays as
+// it is. \1 to \9 in a replacement are what the groups of the pattern matched.
+// An empty replacement leaves the tensor out.
 //
-//   "model.*.weight=*/weights"   model.conv1.weight -> conv1/weights
-//   "head.*="                    head.weight is left out
+//   "model\.(.*)\.weight=\1/weights"   model.conv1.weight -> conv1/weights
+//   "head/.*="                         head/weights is left out
 class NameMap {
  public:
+  // What is to become of a tensor. `name` of one that is left out is what the
+  // other rules make of it.
+  struct Mapped {
+    std::string name;
+    bool left_out = false;
+  };
+
   // Errors: InvalidArgument naming the rule.
   static absl::StatusOr<NameMap> Create(absl::Span<const std::string> rules);
 
-  // The new name; nothing if the tensor is left out.
-  std::optional<std::string> Map(absl::string_view name) const;
+  Mapped Map(const std::string& name) const;
+
+  // Errors: InvalidArgument for a rule that matches none of `names`, with the
+  // nearest.
+  absl::Status CheckMatches(absl::Span<const std::string> names) const;
 
  private:
   struct Rule {
-    // The pieces between the "*"s; one more than there are "*"s.
-    std::vector<std::string> pattern;
-    std::vector<std::string> replacement;
+    std::unique_ptr<NamePattern> pattern;
+    std::string replacement;
   };
 
   std::vector<Rule> rules_;
 };
+
+// Rules of a NameMap that leave out these tensors of a file, and with each its
+// layer: "head/.*=" where all of `names` that begin so are of one layer, else
+// the whole name. None for a name that is too long for a pattern.
+//   unwanted: some of `names`
+std::vector<std::string> RulesThatLeaveOut(
+    absl::Span<const std::string> unwanted,
+    absl::Span<const std::string> names);
 
 }  // namespace muster
 

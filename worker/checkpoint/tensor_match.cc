@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/float_tensor.h"
@@ -38,37 +40,136 @@ std::string List(const std::vector<std::string>& names) {
   return text;
 }
 
-absl::Status CheckShape(const SourceTensor& tensor, const TensorDef& parameter,
-                        const std::string& holder) {
-  const std::string wanted =
-      absl::StrCat("[", absl::StrJoin(parameter.shape(), ", "), "]");
-  if (absl::c_equal(tensor.shape.dims(), parameter.shape()) &&
-      IsFloatDtype(tensor.dtype)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "tensor ", Quoted(tensor.name), ": parameter '", parameter.name(),
-      "' wants shape ", wanted, " of F32 (or F16, BF16, F64), ", holder,
-      " has ", tensor.shape.ToString(), " of ", tensor.dtype));
+bool Fits(const SourceTensor& tensor, const TensorDef& parameter) {
+  return absl::c_equal(tensor.shape.dims(), parameter.shape()) &&
+         IsFloatDtype(tensor.dtype);
 }
 
-// The tensors by the names that they are to have.
-using IndexByName = std::map<std::string, int>;
+std::string DescribeMisfit(const SourceTensor& tensor,
+                           const TensorDef& parameter,
+                           const std::string& holder) {
+  return absl::StrCat(
+      "tensor ", Quoted(tensor.name), ": parameter '", parameter.name(),
+      "' wants shape [", absl::StrJoin(parameter.shape(), ", "),
+      "] of F32 (or F16, BF16, F64), ", holder, " has ",
+      tensor.shape.ToString(), " of ", absl::CHexEscape(tensor.dtype));
+}
 
-absl::StatusOr<IndexByName> MapNames(absl::Span<const SourceTensor> tensors,
+std::vector<std::string> NamesOf(absl::Span<const SourceTensor> tensors) {
+  std::vector<std::string> names;
+  for (const SourceTensor& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
+// The names that tensors are to have: which tensor each is for, and those of
+// tensors that are left out.
+struct MappedNames {
+  std::map<std::string, int> tensors;
+  std::set<std::string> left_out;
+};
+
+absl::StatusOr<MappedNames> MapNames(absl::Span<const SourceTensor> tensors,
                                      const std::vector<std::string>& name_map) {
   ASSIGN_OR_RETURN(const NameMap names, NameMap::Create(name_map));
-  IndexByName by_name;
+  RETURN_IF_ERROR(names.CheckMatches(NamesOf(tensors)));
+  MappedNames mapped;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const std::optional<std::string> name = names.Map(tensors[i].name);
-    if (!name.has_value()) continue;
-    const auto [it, is_new] = by_name.emplace(*name, static_cast<int>(i));
+    const auto [name, left_out] = names.Map(tensors[i].name);
+    if (left_out) {
+      mapped.left_out.insert(name);
+      continue;
+    }
+    const auto [it, is_new] = mapped.tensors.emplace(name, static_cast<int>(i));
     if (is_new) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("both ", Quoted(tensors[it->second].name), " and ",
-                     Quoted(tensors[i].name), " are to be ", Quoted(*name)));
+                     Quoted(tensors[i].name), " are to be ", Quoted(name)));
   }
-  return by_name;
+  return mapped;
+}
+
+// How parameters and tensors stand to each other.
+struct Pairs {
+  // By parameter; -1 for one that has no tensor.
+  std::vector<int> sources;
+  // Parameters whose tensors do not fit.
+  std::vector<size_t> misfits;
+  // Parameters without a tensor: one that the map leaves out, or none at all.
+  std::vector<std::string> left_out;
+  std::vector<std::string> missing;
+  // Tensors without a parameter.
+  std::vector<std::string> extra;
+};
+
+Pairs PairUp(absl::Span<const SourceTensor> tensors,
+             absl::Span<const TensorDef> parameters, MappedNames names) {
+  Pairs pairs;
+  pairs.sources.assign(parameters.size(), -1);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = parameters[i].name();
+    const auto it = names.tensors.find(name);
+    if (it == names.tensors.end()) {
+      auto& without =
+          names.left_out.count(name) > 0 ? pairs.left_out : pairs.missing;
+      without.push_back(name);
+      continue;
+    }
+    pairs.sources[i] = it->second;
+    if (!Fits(tensors[it->second], parameters[i])) pairs.misfits.push_back(i);
+    names.tensors.erase(it);
+  }
+  for (const auto& [name, index] : names.tensors) {
+    pairs.extra.push_back(tensors[index].name);
+  }
+  return pairs;
+}
+
+// The flags under which the layers of the misfits start from the seed; "" if
+// there are none.
+std::string AnewFlags(absl::Span<const SourceTensor> tensors,
+                      const Pairs& pairs,
+                      const std::vector<std::string>& name_map) {
+  std::vector<std::string> unwanted;
+  for (const size_t parameter : pairs.misfits) {
+    unwanted.push_back(tensors[pairs.sources[parameter]].name);
+  }
+  std::vector<std::string> rules =
+      RulesThatLeaveOut(unwanted, NamesOf(tensors));
+  if (rules.empty()) return "";
+  // The first rule that fits decides.
+  rules.insert(rules.end(), name_map.begin(), name_map.end());
+  return absl::StrJoin(
+      rules, " ", [](std::string* out, const std::string& rule) {
+        absl::StrAppend(out, "--init_from_map='",
+                        absl::StrReplaceAll(rule, {{"'", "'\\''"}}), "'");
+      });
+}
+
+absl::Status CheckFits(absl::Span<const SourceTensor> tensors,
+                       absl::Span<const TensorDef> parameters,
+                       const Pairs& pairs, const MatchOptions& options,
+                       const std::string& holder) {
+  if (pairs.misfits.empty()) return absl::OkStatus();
+  std::vector<std::string> lines;
+  for (const size_t i : pairs.misfits) {
+    if (lines.size() == kMostNames) {
+      lines.push_back(
+          absl::StrCat("and ", pairs.misfits.size() - kMostNames, " more"));
+      break;
+    }
+    lines.push_back(
+        DescribeMisfit(tensors[pairs.sources[i]], parameters[i], holder));
+  }
+  const bool is_other_model = pairs.misfits.size() > kMostNames;
+  const std::string flags = options.whole || is_other_model
+                                ? ""
+                                : AnewFlags(tensors, pairs, options.name_map);
+  return absl::InvalidArgumentError(absl::StrCat(
+      absl::StrJoin(lines, "; "),
+      flags.empty() ? "" : "; to begin anew with what does not fit: ", flags,
+      flags.empty() || options.name_map.empty()
+          ? ""
+          : " (in this order, in place of those given)"));
 }
 
 // Without --init_from_partial both lists must be empty.
@@ -91,15 +192,18 @@ absl::Status CheckComplete(const std::vector<std::string>& missing,
 }
 
 // TensorMatch::remarks.
-std::vector<std::string> Remarks(const std::vector<std::string>& missing,
-                                 const std::vector<std::string>& extra,
+std::vector<std::string> Remarks(const Pairs& pairs,
                                  const std::string& holder) {
   std::vector<std::string> remarks;
-  for (const std::string& name : missing) {
+  for (const std::string& name : pairs.left_out) {
+    remarks.push_back(absl::StrCat(
+        "left out by --init_from_map, initialized by seed: ", name));
+  }
+  for (const std::string& name : pairs.missing) {
     remarks.push_back(
         absl::StrCat("not in ", holder, ", initialized by seed: ", name));
   }
-  for (const std::string& name : extra) {
+  for (const std::string& name : pairs.extra) {
     remarks.push_back(
         absl::StrCat("not in the model, passed over: ", Quoted(name)));
   }
@@ -117,33 +221,25 @@ absl::StatusOr<TensorMatch> MatchTensors(absl::Span<const SourceTensor> tensors,
                                          absl::Span<const TensorDef> parameters,
                                          const MatchOptions& options,
                                          const std::string& holder) {
-  ASSIGN_OR_RETURN(IndexByName by_name, MapNames(tensors, options.name_map));
-  TensorMatch match;
-  match.sources.assign(parameters.size(), -1);
-  std::vector<std::string> missing;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto it = by_name.find(parameters[i].name());
-    if (it == by_name.end()) {
-      missing.push_back(parameters[i].name());
-      continue;
-    }
-    RETURN_IF_ERROR(CheckShape(tensors[it->second], parameters[i], holder));
-    match.sources[i] = it->second;
-    by_name.erase(it);
+  ASSIGN_OR_RETURN(MappedNames names, MapNames(tensors, options.name_map));
+  const Pairs pairs = PairUp(tensors, parameters, std::move(names));
+  RETURN_IF_ERROR(CheckFits(tensors, parameters, pairs, options, holder));
+  if (options.whole && !pairs.left_out.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--init_from_map leaves out ", List(pairs.left_out),
+        ": a model that is used as it is needs all its parameters"));
   }
-  std::vector<std::string> extra;
-  for (const auto& [name, index] : by_name)
-    extra.push_back(tensors[index].name);
   if (!options.partial) {
-    RETURN_IF_ERROR(CheckComplete(missing, extra));
-    return match;
+    RETURN_IF_ERROR(CheckComplete(pairs.missing, pairs.extra));
   }
-  if (missing.size() == parameters.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it has none of the model's parameters; its tensors are ",
-                     List(extra)));
+  TensorMatch match{pairs.sources, Remarks(pairs, holder)};
+  if (match.num_tensors() == 0 && !parameters.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has none of the model's parameters",
+        pairs.left_out.empty() ? ""
+                               : " that --init_from_map does not leave out",
+        "; its tensors are ", List(NamesOf(tensors))));
   }
-  match.remarks = Remarks(missing, extra, holder);
   return match;
 }
 

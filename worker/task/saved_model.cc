@@ -52,15 +52,19 @@ absl::Status SavedModel::LoadCheckpoint(const CheckpointReader& reader) {
   return absl::OkStatus();
 }
 
-absl::Status SavedModel::LoadWeights(FileSystem* file_system,
-                                     const InitialWeights::Options& options) {
+absl::StatusOr<std::string> SavedModel::LoadWeights(
+    FileSystem* file_system, InitialWeights::Options options) {
+  options.whole = true;
   ASSIGN_OR_RETURN(
       const std::unique_ptr<InitialWeights> weights,
       InitialWeights::Open(file_system, options, model_->parameters()));
+  for (const std::string& remark : weights->remarks()) {
+    options_.reporter.Info(absl::StrCat("--init_from: ", remark));
+  }
   for (size_t i = 0; i < model_->parameters().size(); ++i) {
     RETURN_IF_ERROR(weights->Read(i, model_->parameter(static_cast<int>(i))));
   }
-  return absl::OkStatus();
+  return weights->source();
 }
 
 absl::StatusOr<std::string> SavedModel::Load(
@@ -77,10 +81,7 @@ absl::StatusOr<std::string> SavedModel::Load(
         "--init_from_partial: a model that is used as it is needs all its "
         "parameters");
   }
-  if (!weights.path.empty()) {
-    RETURN_IF_ERROR(LoadWeights(file_system, weights));
-    return weights.path;
-  }
+  if (!weights.path.empty()) return LoadWeights(file_system, weights);
   const absl::StatusOr<CheckpointReader::Newest> newest =
       CheckpointReader::OpenNewest(file_system, train_dir);
   if (!newest.ok()) {

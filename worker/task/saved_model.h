@@ -59,8 +59,9 @@ class SavedModel {
   explicit SavedModel(const Options& options) : options_(options) {}
 
   absl::Status CreateModel();
-  absl::Status LoadWeights(FileSystem* file_system,
-                           const InitialWeights::Options& options);
+  // Returns the path.
+  absl::StatusOr<std::string> LoadWeights(FileSystem* file_system,
+                                          InitialWeights::Options options);
 
   const Options options_;
   ReplicaDevices devices_;

@@ -2,9 +2,11 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
 #include "worker/task/kept_training.h"
 #include "worker/training/training_spec.h"
 
@@ -20,19 +22,36 @@ ABSL_FLAG(std::string, train_dir, "",
           "Folder for checkpoints and result.json; only the chief uses it. A "
           "training that is there goes on.");
 ABSL_FLAG(std::string, init_from, "",
-          "Safetensors file whose values a new training starts from, or a "
-          "model has; only the chief uses it. A training that is in "
-          "--train_dir goes on instead.");
+          "Values that a new training starts from, or a model has: a "
+          "safetensors file, a checkpoint's folder, or the train_dir of a "
+          "training, whose newest checkpoint is taken; only the chief uses it. "
+          "A training that is in --train_dir goes on instead.");
 ABSL_FLAG(std::string, init_from_map, "",
-          "PATTERN=REPLACEMENT renames tensors of --init_from or --read_from: "
-          "'model.*.weight=*/weights'; 'head.*=' leaves them out. May be given "
-          "several times; the first that fits decides.");
+          "PATTERN=REPLACEMENT renames tensors of --init_from or --read_from "
+          "whose whole name the regular expression matches: "
+          "'model\\.(.*)\\.weight=\\1/weights'; 'head/.*=' leaves them "
+          "out, so that parameters of their names start from the seed. May be "
+          "given several times; the first that fits decides.");
 ABSL_FLAG(bool, init_from_partial, false,
           "Parameters that --init_from or --read_from lacks start from the "
           "seed, and tensors that the model lacks are passed over; each is "
           "listed.");
 
 namespace muster {
+namespace {
+
+// The folder that keeps the training of what --init_from names: a train_dir is
+// it, of a file or a checkpoint it is the one around it.
+std::string RunFolderOf(const std::string& source) {
+  PosixFileSystem file_system;
+  const auto steps = ListCheckpoints(&file_system, source);
+  if (steps.ok() && !steps->empty()) return source;
+  const absl::string_view path = absl::StripSuffix(source, "/");
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : std::string(path.substr(0, slash));
+}
+
+}  // namespace
 
 FlagGroup TrainingFlagGroup() {
   return {"Training", {"training", "set", "train_dir"}};
@@ -73,11 +92,8 @@ absl::StatusOr<TrainingSpec> SavedTrainingFlags(
     return TrainingFlags(command_line);
   }
   std::string folder = absl::GetFlag(FLAGS_train_dir);
-  const std::string file = absl::GetFlag(FLAGS_init_from);
-  if (folder.empty() && !file.empty()) {
-    const size_t slash = file.rfind('/');
-    folder = slash == std::string::npos ? "." : file.substr(0, slash);
-  }
+  const std::string source = absl::GetFlag(FLAGS_init_from);
+  if (folder.empty() && !source.empty()) folder = RunFolderOf(source);
   if (folder.empty()) {
     return absl::InvalidArgumentError(
         "using a trained model: wanted --train_dir=DIR, whose newest "

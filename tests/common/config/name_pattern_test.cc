@@ -1,16 +1,19 @@
 #include "common/config/name_pattern.h"
 
-#include <gtest/gtest.h>
-
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Optional;
 
 TEST(NamePatternTest, MatchesWholeNamesOnly) {
   const auto pattern = NamePattern::Create("pattern", "conv[0-9]+/(weights|b)");
@@ -19,6 +22,18 @@ TEST(NamePatternTest, MatchesWholeNamesOnly) {
   EXPECT_TRUE((*pattern)->MatchesWhole("conv1/b"));
   EXPECT_FALSE((*pattern)->MatchesWhole("conv1/bias"));
   EXPECT_FALSE((*pattern)->MatchesWhole("a/conv1/b"));
+}
+
+TEST(NamePatternTest, GivesTheGroupsOfAWholeName) {
+  const auto pattern = NamePattern::Create("pattern", "(a|(b))/(.*)/(.*)");
+  ASSERT_THAT(pattern, IsOk());
+  EXPECT_EQ((*pattern)->num_groups(), 4);
+  EXPECT_THAT((*pattern)->Groups("a/x/y/z"),
+              Optional(ElementsAre("a", "", "x/y", "z")));
+  EXPECT_THAT((*pattern)->Groups("b//"),
+              Optional(ElementsAre("b", "b", "", "")));
+  EXPECT_EQ((*pattern)->Groups("c/x/y"), std::nullopt);
+  EXPECT_EQ((*pattern)->Groups("-a/x/y"), std::nullopt);
 }
 
 TEST(NamePatternTest, SaysWhichNamesThereAreIfItMatchesNone) {

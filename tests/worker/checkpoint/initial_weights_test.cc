@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/checkpoint/manifest.h"
 #include "common/checkpoint/safetensors_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,6 +27,22 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr char kFile[] = "root/files/w.safetensors";
+
+// A checkpoint of ExampleParameters, all of whose values are its step.
+absl::Status SaveStep(FileSystem* file_system, int64_t step) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
+                   CheckpointWriter::Create({file_system, "run", step, {5, 0}},
+                                            ExampleParameters(), {}));
+  const auto value = static_cast<float>(step);
+  for (const CheckpointPiece& piece : writer->pieces()) {
+    std::string bytes(static_cast<size_t>(piece.size_bytes), '\0');
+    for (size_t i = 0; piece.slot.empty() && i < bytes.size(); i += 4) {
+      std::memcpy(&bytes[i], &value, sizeof(value));
+    }
+    RETURN_IF_ERROR(writer->Append(bytes));
+  }
+  return writer->Commit(ExampleManifest(step)).status();
+}
 
 class InitialWeightsTest : public ::testing::Test {
  protected:
@@ -84,7 +102,8 @@ TEST_F(InitialWeightsTest, ReadsParametersByName) {
 
 TEST_F(InitialWeightsTest, RenamesAndLeavesOut) {
   Write({{"m.a.bias", 2}, {"m.a.weight", 3}, {"m.steps", 1}});
-  options_.name_map = {"m.*.weight=*/weights", "m.*.bias=*/bias", "m.*="};
+  options_.name_map = {R"(m\.(.*)\.weight=\1/weights)",
+                       R"(m\.(.*)\.bias=\1/bias)", R"(m\.steps=)"};
   const auto weights = Open();
   ASSERT_THAT(weights, IsOk());
   EXPECT_THAT(Read(**weights, 0, 3), ElementsAre(1, 2, 3));
@@ -120,9 +139,72 @@ TEST_F(InitialWeightsTest, RefusesAnotherShapeEvenIfPartial) {
   ExpectRefused("'a/weights' wants shape [3] of F32", "has [4] of F32");
 }
 
+// All of the flags --init_from_map of a message, as a shell reads them.
+std::vector<std::string> MapOf(const absl::Status& status) {
+  std::vector<std::string> rules;
+  const std::vector<std::string> parts =
+      absl::StrSplit(status.message(), "--init_from_map='");
+  for (size_t i = 1; i < parts.size(); ++i) {
+    rules.push_back(parts[i].substr(0, parts[i].find('\'')));
+  }
+  return rules;
+}
+
+TEST_F(InitialWeightsTest,
+       AHeadOfAnotherSizeIsRefusedWithTheMapThatBeginsAnew) {
+  Write({{"a/bias", 2}, {"a/weights", 3}, {"fc/bias", 4}, {"fc/weights", 8}});
+  parameters_.push_back(MakeTensor("fc/weights", {6}));
+  parameters_.push_back(MakeTensor("fc/bias", {3}));
+  const absl::Status refused = Open().status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("'fc/weights' wants shape [6]"),
+                                      HasSubstr("'fc/bias' wants shape [3]"))));
+  options_.name_map = MapOf(refused);
+  EXPECT_THAT(options_.name_map, ElementsAre("fc/.*="));
+  const auto weights = Open();
+  ASSERT_THAT(weights, IsOk());
+  EXPECT_EQ((*weights)->num_tensors(), 2);
+  EXPECT_THAT((*weights)->remarks(),
+              ElementsAre(AllOf(HasSubstr("left out"), HasSubstr("by seed: "),
+                                HasSubstr("fc/weights")),
+                          HasSubstr("fc/bias")));
+}
+
+TEST_F(InitialWeightsTest, TheMapThatBeginsAnewKeepsTheOneThatWasGiven) {
+  Write({{"m.a.bias", 2}, {"m.a.weights", 3}, {"m.fc.weights", 8}});
+  parameters_.push_back(MakeTensor("fc/weights", {6}));
+  options_.name_map = {R"(m\.(.*)\.(.*)=\1/\2)"};
+  options_.name_map = MapOf(Open().status());
+  EXPECT_EQ(options_.name_map.size(), 2u);
+  const auto weights = Open();
+  ASSERT_THAT(weights, IsOk());
+  EXPECT_EQ((*weights)->num_tensors(), 2);
+}
+
+TEST_F(InitialWeightsTest, ALayerThatIsLeftOutIsNoLicenseToLackAnother) {
+  Write({{"a/bias", 2}, {"fc/weights", 8}});
+  parameters_.push_back(MakeTensor("fc/weights", {6}));
+  options_.name_map = {"fc/.*="};
+  ExpectRefused("lacks 1 parameters of the model: 'a/weights'");
+}
+
+TEST_F(InitialWeightsTest, AModelThatIsUsedAsItIsNeedsWhatTheMapLeavesOut) {
+  Write({{"a/bias", 2}, {"a/weights", 3}});
+  options_.whole = true;
+  EXPECT_THAT(Open(), IsOk());
+  options_.name_map = {"a/bias="};
+  ExpectRefused("leaves out 'a/bias'", "needs all its parameters");
+}
+
+TEST_F(InitialWeightsTest, RefusesARuleThatMatchesNothing) {
+  Write({{"a/bias", 2}, {"a/weights", 3}});
+  options_.name_map = {"a/wieghts="};
+  ExpectRefused("--init_from_map 'a/wieghts' matches no", "'a/weights'?");
+}
+
 TEST_F(InitialWeightsTest, RefusesTwoTensorsForOneParameter) {
   Write({{"a/bias", 2}, {"a/weights", 3}, {"b/weights", 3}});
-  options_.name_map = {"b/*=a/*"};
+  options_.name_map = {R"(b/(.*)=a/\1)"};
   ExpectRefused("'a/weights' and 'b/weights' are to be 'a/weights'");
 }
 
@@ -142,12 +224,101 @@ TEST_F(InitialWeightsTest, RefusesOtherDtypesAndValuesThatAreNotFinite) {
   ExpectRefused("'a/bias': element 1 is inf");
 }
 
+TEST_F(InitialWeightsTest, ATensorOfAnUnreadKindRefusesOnlyWhatNeedsIt) {
+  for (const char* dtype : {"F8_E4M3", "F4", "X9"}) {
+    const std::string json = absl::StrCat(
+        R"({"a/bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)",
+        R"("a/weights":{"dtype":")", dtype,
+        R"(","shape":[3],"data_offsets":[8,11]}})");
+    std::string prefix(8, '\0');
+    prefix[0] = static_cast<char>(json.size());
+    fs_.SetContents(kFile, prefix + json + std::string(11, '\0'));
+    options_.name_map.clear();
+    ExpectRefused("'a/weights' wants shape [3] of F32",
+                  absl::StrCat("has [3] of ", dtype));
+    options_.name_map = {"a/weights="};
+    const auto weights = Open();
+    ASSERT_THAT(weights, IsOk()) << dtype;
+    EXPECT_THAT(Read(**weights, 0, 3), Each(-7));
+    EXPECT_THAT(Read(**weights, 1, 2), Each(0));
+  }
+}
+
 TEST_F(InitialWeightsTest, RefusesAHostileOrMissingFile) {
   ExpectRefused("not there");
   fs_.SetContents(kFile, std::string(8, '\xff') + "{}");
   ExpectRefused("a header of 18446744073709551615 bytes");
   fs_.SetContents(kFile, "short");
   ExpectRefused("5 bytes are too few");
+}
+
+// Of a folder of a training, whose parameters are ExampleParameters.
+class InitialFolderTest : public ::testing::Test {
+ protected:
+  InitialFolderTest() { options_.path = "run"; }
+
+  absl::StatusOr<std::unique_ptr<InitialWeights>> Open() {
+    return InitialWeights::Open(&run_, options_, ExampleParameters());
+  }
+
+  FakeFileSystem run_{"run"};
+  InitialWeights::Options options_;
+};
+
+TEST_F(InitialFolderTest, TakesTheNewestCheckpointAndSaysWhich) {
+  ASSERT_THAT(SaveStep(&run_, 7), IsOk());
+  ASSERT_THAT(SaveStep(&run_, 40), IsOk());
+  const auto weights = Open();
+  ASSERT_THAT(weights, IsOk());
+  EXPECT_EQ((*weights)->source(), "run/ckpt-000000000040");
+  EXPECT_THAT((*weights)->remarks(),
+              ElementsAre("takes run/ckpt-000000000040"));
+  EXPECT_EQ((*weights)->num_tensors(), 3);
+  std::vector<float> values(6);
+  ASSERT_THAT((*weights)->Read(0, absl::MakeSpan(values)), IsOk());
+  EXPECT_THAT(values, Each(40));
+}
+
+TEST_F(InitialFolderTest, TakesTheCheckpointThatItIs) {
+  ASSERT_THAT(SaveStep(&run_, 7), IsOk());
+  ASSERT_THAT(SaveStep(&run_, 40), IsOk());
+  options_.path = "run/ckpt-000000000007";
+  const auto weights = Open();
+  ASSERT_THAT(weights, IsOk());
+  std::vector<float> values(6);
+  ASSERT_THAT((*weights)->Read(0, absl::MakeSpan(values)), IsOk());
+  EXPECT_THAT(values, Each(7));
+}
+
+TEST_F(InitialFolderTest, ADamagedNewestCheckpointIsSaid) {
+  ASSERT_THAT(SaveStep(&run_, 7), IsOk());
+  ASSERT_THAT(SaveStep(&run_, 40), IsOk());
+  run_.SetContents("run/ckpt-000000000040/parameters.safetensors", "");
+  const auto weights = Open();
+  ASSERT_THAT(weights, IsOk());
+  EXPECT_THAT((*weights)->remarks(),
+              ElementsAre(HasSubstr("000040' is not usable"),
+                          "takes run/ckpt-000000000007"));
+}
+
+TEST_F(InitialFolderTest, ANewerFormatIsRefusedByNameAndNotFallenBackFrom) {
+  ASSERT_THAT(SaveStep(&run_, 7), IsOk());
+  ASSERT_THAT(SaveStep(&run_, 40), IsOk());
+  const std::string path = "run/ckpt-000000000040/manifest.textproto";
+  run_.SetContents(path, *FormatManifest(ExampleManifest(40), 999));
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("--init_from=run"),
+                                     HasSubstr("000040"), HasSubstr("999"))));
+}
+
+TEST_F(InitialFolderTest, WithoutACheckpointItSaysWhatIsThere) {
+  ASSERT_THAT(run_.CreateFolder("run/weights"), IsOk());
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("--init_from=run: "),
+                                     HasSubstr("found weights"))));
+  options_.path = "run/weights";
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("found nothing")));
 }
 
 TEST_F(InitialWeightsTest, ACheckpointInTrainDirWinsAndThatIsSaid) {
