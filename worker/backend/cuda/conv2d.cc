@@ -79,9 +79,9 @@ struct BiasEnd {
   CudnnActivation activation;
 };
 
-// cuDNN documents this call with CUDNN_NOT_PROPAGATE_NAN alone. That keeps NaN
-// without a ReLU; with one, cuDNN is asked for what it may refuse, and then
-// bias and ReLU are a pass of our own.
+// A bias alone keeps NaN. A ReLU of cuDNN's does not: 9.19 takes
+// CUDNN_PROPAGATE_NAN and makes 0 of NaN all the same (seen on an H200), so
+// that one is never asked for.
 absl::StatusOr<BiasEnd> CreateBiasEnd(const Conv2dProblem& problem) {
   constexpr double kUnusedCoefficient = 0;
   const CudnnFunctions& cudnn = problem.gpu().cudnn;
@@ -90,16 +90,20 @@ absl::StatusOr<BiasEnd> CreateBiasEnd(const Conv2dProblem& problem) {
   RETURN_IF_ERROR(
       problem.Check(cudnn.CreateActivationDescriptor(end.activation.put())));
   RETURN_IF_ERROR(problem.Check(cudnn.SetActivationDescriptor(
-      end.activation.get(),
-      problem.desc().relu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
-      problem.desc().relu ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN,
+      end.activation.get(), CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN,
       kUnusedCoefficient)));
   return end;
 }
 
-// Whether cuDNN adds the bias, and does the ReLU, in the convolution's call.
-// kUntried: it is asked at the first call.
+// Whether cuDNN adds the bias in the convolution's call. kUntried: it is asked
+// at the first call. kRefused: a pass of our own adds it, and does a ReLU.
 enum class Fusion { kNone, kUntried, kTaken, kRefused };
+
+Fusion FusionOf(const Conv2dDesc& desc, const Perf& perf) {
+  if (!desc.has_bias) return Fusion::kNone;
+  const bool can_be = perf.algo == kFusing && !desc.relu;
+  return can_be ? Fusion::kUntried : Fusion::kRefused;
+}
 
 // For descriptions: the rest of one.
 const char* NameOf(Fusion fusion) {
@@ -135,9 +139,7 @@ class CudaConv2dForward : public CudaPrimitive {
               &scratch_),
         dst_(device->precision(), desc.dst_shape().num_elements(), &scratch_),
         workspace_(scratch_.Add(workspace_bytes_)),
-        fusion_(!desc.has_bias         ? Fusion::kNone
-                : perf.algo == kFusing ? Fusion::kUntried
-                                       : Fusion::kRefused) {
+        fusion_(FusionOf(desc, perf)) {
     Take(Operand::kSrc, NhwcLayout(desc.src_shape()));
     Take(Operand::kWeights, KrscLayout(desc.weights_shape()));
     if (desc.has_bias) {

@@ -106,8 +106,8 @@ TEST_F(Conv2dTest, WhatCudnnDoesNotFuseHasAPassOfOurOwn) {
   }
 }
 
-// cuDNN documents the call for ReLUs that make 0 of NaN.
-TEST_F(Conv2dTest, AReluThatKeepsNanIsNotFused) {
+// cuDNN's makes 0 of NaN, whatever it is told.
+TEST_F(Conv2dTest, AReluIsNotFused) {
   const auto backend = Make(/*tf32=*/false);
   Conv2dDesc desc = Uneven();
   const Values found = Forward(backend.get(), desc, ", bias by itself");

@@ -195,14 +195,14 @@ cudnnStatus_t FakeCudnn::SetMath(cudnnConvolutionDescriptor_t convolution,
 
 cudnnStatus_t FakeCudnn::SetActivation(cudnnActivationDescriptor_t activation,
                                        cudnnActivationMode_t mode,
-                                       cudnnNanPropagation_t nan, double) {
+                                       cudnnNanPropagation_t, double) {
   const absl::MutexLock lock(&mu_);
   Activation* const found = activations_.Find(activation);
   if (found == nullptr || mode < CUDNN_ACTIVATION_SIGMOID ||
       mode > CUDNN_ACTIVATION_SWISH) {
     return kBadParameter;
   }
-  *found = {true, mode, nan == CUDNN_PROPAGATE_NAN};
+  *found = {true, mode};
   return kOk;
 }
 

@@ -60,7 +60,6 @@ class FakeCudnn {
   struct Activation {
     bool is_set = false;
     cudnnActivationMode_t mode = CUDNN_ACTIVATION_RELU;
-    bool keeps_nan = false;
   };
   // The tensors of a convolution that fit each other.
   struct Described {

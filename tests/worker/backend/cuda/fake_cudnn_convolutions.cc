@@ -346,8 +346,7 @@ cudnnStatus_t FakeCudnn::Describe(const Described& described,
   if (!IsSame(*z_tensor, y) || !IsBiasFor(*bias_tensor, y)) {
     return kBadParameter;
   }
-  // The one that is documented.
-  if (ends->keeps_nan) return kNotSupported;
+  // CUDNN_PROPAGATE_NAN is taken, and changes nothing, as on a card.
   if (ends->mode == CUDNN_ACTIVATION_IDENTITY) {
     // The one algorithm that may end without an activation.
     if (algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
