@@ -23,8 +23,11 @@ void TryDecoder(const ImageDecoder::Options& options, absl::string_view file) {
   if (!image.ok()) return;
   Want(Wanted(header, "the header of an image").num_pixels() <= kMostPixels,
        "no more pixels than are allowed");
-  Want(image->width <= header->width() && image->height <= header->height(),
-       "no larger image than the header says");
+  Want(options.width > 0
+           ? image->width == options.width && image->height == options.height
+           : image->width == header->width() &&
+                 image->height == header->height(),
+       "the size that is wanted, or that the header says");
   Want(static_cast<int64_t>(image->pixels.size()) ==
            int64_t{image->width} * image->height * image->channels,
        "the pixels of the size");
@@ -40,6 +43,7 @@ void TryImage(absl::string_view file) {
   TryDecoder({/*channels=*/1, 0, 0, kMostPixels}, file);
   TryDecoder({/*channels=*/3, 0, 0, kMostPixels}, file);
   TryDecoder({/*channels=*/3, 4, 4, kMostPixels}, file);
+  TryDecoder({/*channels=*/1, 5, 3, kMostPixels, SCALED}, file);
 }
 
 uint32_t BigEndianAt(const std::string& bytes, size_t at) {

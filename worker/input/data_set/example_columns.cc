@@ -150,6 +150,12 @@ absl::StatusOr<ExampleColumns> ExampleColumns::Create(
   RETURN_IF_ERROR(columns.FindLabels(request, part));
   RETURN_IF_ERROR(columns.CheckLabels(request, part));
   RETURN_IF_ERROR(columns.FitValues(request, part));
+  if (!columns.image_.has_value() && request.spec.decode() != FULL) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.decode: ", ImageDecode_Name(request.spec.decode()),
+                     " means nothing to '", part.files().back(),
+                     "', which has no image files: leave it out"));
+  }
   columns.all_ = columns.values_;
   absl::c_copy(columns.labels_, std::back_inserter(columns.all_));
   return columns;
@@ -217,8 +223,7 @@ absl::Status ExampleColumns::FitValues(const DataSetRequest& request,
     counts_ = {shape_.num_elements()};
     const Column& column = columns_[values_[0]];
     if (column.kind == ColumnKind::kImage) {
-      ASSIGN_OR_RETURN(
-          image_, ExampleImage::Create(shape_, !request.spec.shape().empty()));
+      ASSIGN_OR_RETURN(image_, ExampleImage::Create(shape_, request.spec));
       return absl::OkStatus();
     }
     if (!column.shape.has_value()) return absl::OkStatus();

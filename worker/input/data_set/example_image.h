@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
+#include "proto/training.pb.h"
 
 namespace muster {
 
@@ -14,9 +15,10 @@ namespace muster {
 // Immutable, thread-safe: each thread has a decoder of its own.
 class ExampleImage {
  public:
-  // `scales`: images of other sizes are scaled. Errors: InvalidArgument (no
-  // shape of an image).
-  static absl::StatusOr<ExampleImage> Create(const Shape& shape, bool scales);
+  // Images of other sizes are scaled if `spec` has a shape, as its `decode`
+  // says. Errors: InvalidArgument (no shape of an image).
+  static absl::StatusOr<ExampleImage> Create(const Shape& shape,
+                                             const InputSpec& spec);
 
   // Errors, without the name of the file: ImageDecoder::Decode's;
   // InvalidArgument (an image of another size, if it is not scaled).
@@ -26,13 +28,14 @@ class ExampleImage {
   // A thread's own, for the data sets that it reads one after the other.
   struct Work;
 
-  ExampleImage(const Shape& shape, bool scales)
-      : shape_(shape), scales_(scales) {}
+  ExampleImage(const Shape& shape, const InputSpec& spec)
+      : shape_(shape), scales_(!spec.shape().empty()), decode_(spec.decode()) {}
 
   absl::Status PrepareDecoder(Work* work) const;
 
   Shape shape_;
   bool scales_;
+  ImageDecode decode_;
 };
 
 }  // namespace muster

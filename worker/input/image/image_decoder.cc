@@ -12,6 +12,10 @@
 namespace muster {
 namespace {
 
+// Pixels of a file that is then scaled are kept as memory for the next up to
+// this: a photograph of 22 million of them.
+constexpr size_t kMostKeptBytes = 64 << 20;
+
 struct Magic {
   absl::string_view bytes;
   absl::string_view format;
@@ -47,6 +51,15 @@ absl::Status NoImage(absl::Span<const uint8_t> file) {
                    "; convert it, or leave it out"));
 }
 
+size_t NumBytes(const PixelSize& size, int channels) {
+  return static_cast<size_t>(size.width) * static_cast<size_t>(size.height) *
+         static_cast<size_t>(channels);
+}
+
+void GrowTo(size_t num_bytes, std::vector<uint8_t>* bytes) {
+  if (bytes->size() < num_bytes) bytes->resize(num_bytes);
+}
+
 }  // namespace
 
 bool IsImageFile(absl::Span<const uint8_t> file) {
@@ -60,13 +73,12 @@ absl::StatusOr<ImageDecoder> ImageDecoder::Create(const Options& options) {
                      "found ",
                      options.channels));
   }
-  if (options.min_width < 0 || options.min_height < 0 ||
-      options.max_pixels < 1) {
+  if (options.width < 0 || options.height < 0 ||
+      (options.width == 0) != (options.height == 0) || options.max_pixels < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "decoding images: wanted a least size of 0 x 0 or more, and limit of 1 "
-        "pixel or more; found ",
-        options.min_width, " x ", options.min_height, " and ",
-        options.max_pixels));
+        "decoding images: wanted a size, or 0 x 0, and a limit of 1 pixel or "
+        "more; found ",
+        options.width, " x ", options.height, " and ", options.max_pixels));
   }
   ASSIGN_OR_RETURN(JpegDecoder jpeg, JpegDecoder::Create());
   return ImageDecoder(options, std::move(jpeg));
@@ -98,14 +110,13 @@ absl::StatusOr<ImageHeader> ImageDecoder::ReadJpegHeader(
 absl::StatusOr<DecodedImage> ImageDecoder::DecodeJpeg(
     absl::Span<const uint8_t> jpeg) {
   ASSIGN_OR_RETURN(const ImageHeader header, ReadJpegHeader(jpeg));
-  const JpegSize size =
-      ScaledJpegSize(header, options_.min_width, options_.min_height);
-  const size_t num_bytes = static_cast<size_t>(size.width) *
-                           static_cast<size_t>(size.height) *
-                           static_cast<size_t>(options_.channels);
-  if (stored_.size() < num_bytes) stored_.resize(num_bytes);
+  const PixelSize size =
+      options_.decode == SCALED
+          ? ScaledJpegSize(header, options_.width, options_.height)
+          : PixelSize{header.stored_width, header.stored_height};
+  GrowTo(NumBytes(size, options_.channels), &stored_);
   RETURN_IF_ERROR(jpeg_.Decode(jpeg, size, options_.channels, stored_.data()));
-  return MakeUpright(size.width, size.height, header.orientation);
+  return Finish(size, header.orientation);
 }
 
 absl::StatusOr<DecodedImage> ImageDecoder::DecodePng(
@@ -113,21 +124,35 @@ absl::StatusOr<DecodedImage> ImageDecoder::DecodePng(
   ASSIGN_OR_RETURN(PngImage image, PngImage::Open(png, options_.max_pixels));
   RETURN_IF_ERROR(image.Decode(options_.channels, stored_));
   const ImageHeader& header = image.header();
-  return MakeUpright(header.stored_width, header.stored_height,
-                     header.orientation);
+  return Finish({header.stored_width, header.stored_height},
+                header.orientation);
 }
 
-DecodedImage ImageDecoder::MakeUpright(int width, int height, int orientation) {
+DecodedImage ImageDecoder::Finish(const PixelSize& size, int orientation) {
+  PixelSize wanted = {options_.width, options_.height};
+  if (IsTransposed(orientation)) std::swap(wanted.width, wanted.height);
+  if (options_.width == 0 || wanted == size) {
+    return MakeUpright(stored_, size, orientation);
+  }
+  // Turned after it is scaled: there are fewer pixels to turn.
+  GrowTo(NumBytes(wanted, options_.channels), &scaled_);
+  scaling_.Scale(stored_.data(), size, wanted, options_.channels,
+                 scaled_.data());
+  if (stored_.size() > kMostKeptBytes) std::vector<uint8_t>().swap(stored_);
+  return MakeUpright(scaled_, wanted, orientation);
+}
+
+DecodedImage ImageDecoder::MakeUpright(const std::vector<uint8_t>& pixels,
+                                       const PixelSize& size, int orientation) {
   const int channels = options_.channels;
-  const size_t num_bytes = static_cast<size_t>(width) *
-                           static_cast<size_t>(height) *
-                           static_cast<size_t>(channels);
+  const size_t num_bytes = NumBytes(size, channels);
   const bool swapped = IsTransposed(orientation);
-  DecodedImage image{swapped ? height : width, swapped ? width : height,
-                     channels, absl::MakeConstSpan(stored_.data(), num_bytes)};
+  DecodedImage image{swapped ? size.height : size.width,
+                     swapped ? size.width : size.height, channels,
+                     absl::MakeConstSpan(pixels.data(), num_bytes)};
   if (orientation == kUpright) return image;
-  if (upright_.size() < num_bytes) upright_.resize(num_bytes);
-  WriteUpright({stored_.data(), width, height, channels}, orientation,
+  GrowTo(num_bytes, &upright_);
+  WriteUpright({pixels.data(), size.width, size.height, channels}, orientation,
                upright_.data());
   image.pixels = absl::MakeConstSpan(upright_.data(), num_bytes);
   return image;

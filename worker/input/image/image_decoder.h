@@ -9,9 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "proto/training.pb.h"
 #include "worker/input/image/image_header.h"
 #include "worker/input/image/jpeg_decoder.h"
 #include "worker/input/image/pixel_limit.h"
+#include "worker/input/image/pixel_scaling.h"
 
 namespace muster {
 
@@ -31,20 +33,24 @@ bool IsImageFile(absl::Span<const uint8_t> file);
 // The orientation that EXIF states is applied. Not thread-safe: one a thread.
 //   ASSIGN_OR_RETURN(ImageDecoder decoder, ImageDecoder::Create({}));
 //   ASSIGN_OR_RETURN(const DecodedImage image, decoder.Decode(bytes));
-//   Resize(image.pixels, image.width, image.height);
-// Its buffers grow to the largest image that it met and are used again; what
-// libspng and TurboJPEG take for an image themselves, they take anew.
+//   Show(image.pixels, image.width, image.height);
+// Its buffers grow to the largest image that it met and are used again, unless
+// that was far above a photograph; what libspng and TurboJPEG take for an image
+// themselves, they take anew.
 // Errors do not name the file; the caller does.
 class ImageDecoder {
  public:
   struct Options {
     // 1 (grey) or 3 (RGB), whatever the file has.
     int channels = 3;
-    // A JPEG is decoded at the smallest scale (1, 1/2, 1/4, 1/8) that has at
-    // least these pixels as it is seen; 0 and 0: at 1. A PNG has one size.
-    int min_width = 0;
-    int min_height = 0;
+    // The size of all images as they are seen, to which they are scaled; 0 and
+    // 0: that of each file.
+    int width = 0;
+    int height = 0;
     int64_t max_pixels = kMaxPixels;
+    // SCALED: a JPEG is decoded at the smallest scale (1, 1/2, 1/4, 1/8) that
+    // has at least the size, and scaled from there.
+    ImageDecode decode = FULL;
   };
 
   // Errors: InvalidArgument (an option), ResourceExhausted.
@@ -66,14 +72,19 @@ class ImageDecoder {
   absl::StatusOr<DecodedImage> DecodeJpeg(absl::Span<const uint8_t> jpeg);
   absl::StatusOr<DecodedImage> DecodePng(absl::Span<const uint8_t> png);
 
-  // The first `width` x `height` pixels of `stored_`, upright.
-  DecodedImage MakeUpright(int width, int height, int orientation);
+  // The pixels of `size` in `stored_`, in the wanted size and upright.
+  DecodedImage Finish(const PixelSize& size, int orientation);
+  DecodedImage MakeUpright(const std::vector<uint8_t>& pixels,
+                           const PixelSize& size, int orientation);
 
   // Constant but for moves.
   Options options_;
   JpegDecoder jpeg_;
-  // Buffers. They do not shrink.
+  PixelScaling scaling_;
+  // Buffers: pixels as they are stored, of the file's size and of the wanted
+  // one, and upright.
   std::vector<uint8_t> stored_;
+  std::vector<uint8_t> scaled_;
   std::vector<uint8_t> upright_;
 };
 

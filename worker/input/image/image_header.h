@@ -7,6 +7,16 @@
 
 namespace muster {
 
+// Width and height of pixels.
+struct PixelSize {
+  int width = 0;
+  int height = 0;
+
+  friend bool operator==(const PixelSize& a, const PixelSize& b) {
+    return a.width == b.width && a.height == b.height;
+  }
+};
+
 // The contents of an image's header.
 struct ImageHeader {
   // Pixels as they are stored: before the orientation.

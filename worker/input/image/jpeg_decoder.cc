@@ -18,8 +18,8 @@ int Scaled(int side, int divisor) {
 // libjpeg knows all eighths, but only these by vector instructions: 500 x 400
 // in 4:4:4 take 2.6 ms at 1/8, 3.4 at 1/4, 3.5 at 1/2 and 4.9 whole, but 4.3 at
 // 3/8, 5.2 at 5/8 and 7.9 at 7/8 (TurboJPEG 2.1.5, one core).
-JpegSize ScaledJpegSize(const ImageHeader& header, int min_width,
-                        int min_height) {
+PixelSize ScaledJpegSize(const ImageHeader& header, int min_width,
+                         int min_height) {
   int divisor = 1;
   if (min_width > 0 || min_height > 0) {
     if (IsTransposed(header.orientation)) std::swap(min_width, min_height);
@@ -68,7 +68,7 @@ absl::StatusOr<ImageHeader> JpegDecoder::ReadHeader(
 }
 
 absl::Status JpegDecoder::Decode(absl::Span<const uint8_t> jpeg,
-                                 const JpegSize& size, int channels,
+                                 const PixelSize& size, int channels,
                                  uint8_t* dst) {
   // The flags end a damaged image at once, and one of a thousand scans, of a
   // few bytes each, that would take minutes.

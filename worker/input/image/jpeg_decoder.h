@@ -11,17 +11,11 @@
 
 namespace muster {
 
-// Width and height of a JPEG's pixels, as they are stored.
-struct JpegSize {
-  int width = 0;
-  int height = 0;
-};
-
 // The smallest of the whole size, a half, a quarter and an eighth at which the
 // JPEG is seen with at least `min_width` x `min_height` pixels. The whole size
 // if both are 0, or it is too small itself.
-JpegSize ScaledJpegSize(const ImageHeader& header, int min_width,
-                        int min_height);
+PixelSize ScaledJpegSize(const ImageHeader& header, int min_width,
+                         int min_height);
 
 // Decodes JPEGs by TurboJPEG. Not thread-safe.
 class JpegDecoder {
@@ -34,9 +28,9 @@ class JpegDecoder {
   absl::StatusOr<ImageHeader> ReadHeader(absl::Span<const uint8_t> jpeg);
 
   // Writes pixels of `channels` (1: the luma, or 3: RGB) to dst [H, W, C], in
-  // a size that is from ScaledJpegSize. Errors: DataLoss, for what TurboJPEG
-  // only warns of, too: it fills what is missing with grey.
-  absl::Status Decode(absl::Span<const uint8_t> jpeg, const JpegSize& size,
+  // the whole size, or one that is from ScaledJpegSize. Errors: DataLoss, for
+  // what TurboJPEG only warns of, too: it fills what is missing with grey.
+  absl::Status Decode(absl::Span<const uint8_t> jpeg, const PixelSize& size,
                       int channels, uint8_t* dst);
 
  private:

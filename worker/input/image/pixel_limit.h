@@ -14,16 +14,24 @@ namespace muster {
 // progressive JPEG is decoded.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 26;
 
+// The longest side that a JPEG can have. A line of an image is held as floats
+// while it is scaled.
+inline constexpr int64_t kMaxSide = 65535;
+
 // The error InvalidArgument of an image that has `found`.
 inline absl::Status TooManyPixels(absl::string_view found, int64_t max_pixels) {
   return absl::InvalidArgumentError(
-      absl::StrCat("wanted at most ", max_pixels, " pixels, found ", found,
+      absl::StrCat("wanted at most ", max_pixels,
+                   " pixels and sides of at most ", kMaxSide, ", found ", found,
                    " in the image's header; make it smaller, or leave it out"));
 }
 
 // Asked before memory is taken for an image. Errors: TooManyPixels.
 inline absl::Status CheckPixels(const ImageHeader& header, int64_t max_pixels) {
-  if (header.num_pixels() <= max_pixels) return absl::OkStatus();
+  if (header.num_pixels() <= max_pixels && header.stored_width <= kMaxSide &&
+      header.stored_height <= kMaxSide) {
+    return absl::OkStatus();
+  }
   return TooManyPixels(
       absl::StrCat(header.stored_width, " x ", header.stored_height),
       max_pixels);

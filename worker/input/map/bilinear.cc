@@ -1,7 +1,6 @@
 #include "worker/input/map/bilinear.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <utility>
 
@@ -12,9 +11,9 @@ namespace {
 // of no other: an image of 400 x 300 as 224 x 224 takes 0.14 ms, 0.64 without.
 constexpr int kRun = 16;
 
-// In floats: whole runs, and the fourth channel of a last pixel of three.
+// In floats: whole runs.
 size_t LineSize(int64_t values) {
-  return static_cast<size_t>((values + 1 + kRun - 1) / kRun * kRun);
+  return static_cast<size_t>((values + kRun - 1) / kRun * kRun);
 }
 
 template <typename T>
@@ -24,24 +23,6 @@ void ToFloats(const T* __restrict src, int64_t n, float* __restrict dst) {
     for (int j = 0; j < kRun; ++j) dst[i + j] = src[i + j];
   }
   for (; i < n; ++i) dst[i] = src[i];
-}
-
-// Splits n pixels of [n, 3] in three planes.
-void Split(const float* __restrict pixels, int64_t n, float* __restrict red,
-           float* __restrict green, float* __restrict blue) {
-  int64_t i = 0;
-  for (; i + kRun <= n; i += kRun) {
-    for (int j = 0; j < kRun; ++j) {
-      red[i + j] = pixels[3 * (i + j)];
-      green[i + j] = pixels[3 * (i + j) + 1];
-      blue[i + j] = pixels[3 * (i + j) + 2];
-    }
-  }
-  for (; i < n; ++i) {
-    red[i] = pixels[3 * i];
-    green[i] = pixels[3 * i + 1];
-    blue[i] = pixels[3 * i + 2];
-  }
 }
 
 // Makes finish(mean) of each of `size` values, whole runs.
@@ -94,36 +75,28 @@ Bilinear::Bilinear(const ImageSize& src, const ImageSize& dst)
       rows_(FindNeighbours(src.rows, dst.rows)),
       columns_(FindNeighbours(src.columns, dst.columns)) {}
 
-template <int kChannels>
 void Bilinear::Across(const float* __restrict line,
                       float* __restrict dst) const {
-  // Three channels as four values: the next pixel takes the fourth's place.
-  constexpr int kValues = kChannels == 3 ? 4 : kChannels;
   for (const Neighbours& column : columns_) {
-    const float* const first = line + kChannels * column.first;
-    const float* const second = line + kChannels * column.second;
-    for (int c = 0; c < kValues; ++c) {
-      dst[c] =
-          column.first_weight * first[c] + column.second_weight * second[c];
-    }
-    dst += kChannels;
+    *dst++ = column.first_weight * line[column.first] +
+             column.second_weight * line[column.second];
   }
 }
 
-template <int kChannels, typename T, typename Finish, typename Write>
+template <typename T, typename Finish, typename Write>
 void Bilinear::ForEachLine(const T* src, Finish finish, Write write) const {
   thread_local Lines lines;
-  const size_t size = LineSize(dst_size_.columns * kChannels);
+  const size_t size = LineSize(dst_size_.columns);
   for (auto* line : {&lines.upper, &lines.lower, &lines.blended}) {
     line->resize(size);
   }
   int64_t upper = -1;
   int64_t lower = -1;
-  const int64_t src_values = src_size_.columns * kChannels;
+  const int64_t src_values = src_size_.columns;
   lines.floats.resize(LineSize(src_values));
   const auto make = [&](int64_t y, std::vector<float>* line) {
     ToFloats(src + y * src_values, src_values, lines.floats.data());
-    Across<kChannels>(lines.floats.data(), line->data());
+    Across(lines.floats.data(), line->data());
     return y;
   };
   for (int64_t y = 0; y < dst_size_.rows; ++y) {
@@ -141,7 +114,7 @@ void Bilinear::ForEachLine(const T* src, Finish finish, Write write) const {
 }
 
 void Bilinear::Scale(const uint8_t* src, uint8_t* dst) const {
-  ForEachLine<1>(src, RoundedByte, [&](int64_t y, const float* line) {
+  ForEachLine(src, RoundedByte, [&](int64_t y, const float* line) {
     uint8_t* const to = dst + y * dst_size_.columns;
     for (int64_t x = 0; x < dst_size_.columns; ++x) {
       to[x] = static_cast<uint8_t>(line[x]);
@@ -150,29 +123,11 @@ void Bilinear::Scale(const uint8_t* src, uint8_t* dst) const {
 }
 
 void Bilinear::Scale(const float* src, float* dst) const {
-  ForEachLine<1>(
+  ForEachLine(
       src, [](float value) { return value; },
       [&](int64_t y, const float* line) {
         std::copy_n(line, dst_size_.columns, dst + y * dst_size_.columns);
       });
-}
-
-void Bilinear::ScaleToExample(const uint8_t* src, int channels,
-                              float* dst) const {
-  assert(channels == 1 || channels == 3);
-  const auto fraction = [](float value) { return RoundedByte(value) / 255.0f; };
-  const int64_t width = dst_size_.columns;
-  if (channels == 1) {
-    ForEachLine<1>(src, fraction, [&](int64_t y, const float* line) {
-      std::copy_n(line, width, dst + y * width);
-    });
-    return;
-  }
-  const int64_t plane = width * dst_size_.rows;
-  ForEachLine<3>(src, fraction, [&](int64_t y, const float* line) {
-    float* const to = dst + y * width;
-    Split(line, width, to, to + plane, to + 2 * plane);
-  });
 }
 
 }  // namespace muster

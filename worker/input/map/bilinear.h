@@ -46,12 +46,11 @@ class Bilinear {
                                                 int64_t dst_size);
 
   // Makes `dst` one line of the result's width, of one line of the image.
-  template <int kChannels>
   void Across(const float* __restrict line, float* __restrict dst) const;
 
-  // Calls write(y, line) with each line of the result, [W', C] of float32, in
+  // Calls write(y, line) with each line of the result, [W'] of float32, in
   // memory of whole runs.
-  template <int kChannels, typename T, typename Finish, typename Write>
+  template <typename T, typename Finish, typename Write>
   void ForEachLine(const T* src, Finish finish, Write write) const;
 
   const ImageSize src_size_;

@@ -1,6 +1,7 @@
 #include "worker/input/image/image_decoder.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "spng.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/image/image_fixture.h"
+#include "worker/input/image/jpeg_decoder.h"
+#include "worker/input/image/pixel_scaling.h"
 
 namespace muster {
 namespace {
@@ -136,28 +139,85 @@ TEST(ImageDecoderTest, TurnsJpegs) {
   }
 }
 
-TEST(ImageDecoderTest, DecodesAtTheSmallestScaleThatIsEnough) {
-  struct Case {
-    int min_width, min_height, orientation, width, height;
-  };
-  for (const Case& wanted :
-       {Case{0, 0, 1, 40, 30}, Case{5, 4, 1, 5, 4}, Case{6, 4, 1, 10, 8},
-        Case{0, 8, 1, 10, 8}, Case{11, 1, 1, 20, 15}, Case{20, 16, 1, 40, 30},
-        Case{99, 1, 1, 40, 30}, Case{8, 10, 6, 8, 10}}) {
-    const Bytes jpeg = WithExif(
-        ColourJpeg(), ExifData(static_cast<uint16_t>(wanted.orientation),
-                               /*big_endian=*/false));
-    ImageDecoder decoder =
-        MakeDecoder({3, wanted.min_width, wanted.min_height});
-    const absl::StatusOr<DecodedImage> image = decoder.Decode(jpeg);
-    ASSERT_THAT(image, IsOk());
-    EXPECT_EQ(image->width, wanted.width) << wanted.min_width;
-    EXPECT_EQ(image->height, wanted.height) << wanted.min_width;
-    EXPECT_EQ(image->pixels.size(), 3 * wanted.width * wanted.height);
-    // The last pixel is there: no scale smears another over it.
-    if (wanted.orientation == 1) {
-      EXPECT_NEAR(image->pixels.back(), SmoothPixels(40, 30, 3).back(), 20);
+// Wide noise, as grass and hair have it: what scales of a JPEG differ in.
+Bytes TexturedJpeg(int width, int height) {
+  Bytes pixels = SmoothPixels(width, height, 3);
+  const Bytes noise = NoisyPixels(width, height);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<uint8_t>((pixels[i] + noise[i]) / 2);
+  }
+  return EncodeJpeg(pixels, width, height, 3);
+}
+
+// The mean difference of `found` from the whole image, scaled.
+double DifferenceOfWhole(const Bytes& jpeg, const DecodedImage& found) {
+  ImageDecoder decoder = MakeDecoder({3});
+  const absl::StatusOr<DecodedImage> whole = decoder.Decode(jpeg);
+  EXPECT_THAT(whole, IsOk());
+  Bytes wanted(found.pixels.size());
+  PixelScaling().Scale(whole->pixels.data(), {whole->width, whole->height},
+                       {found.width, found.height}, 3, wanted.data());
+  double sum = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    sum += std::abs(int{found.pixels[i]} - int{wanted[i]});
+  }
+  return sum / static_cast<double>(wanted.size());
+}
+
+TEST(ImageDecoderTest, ShrinksTheWholeJpegUnlessAskedForTheScaledOne) {
+  const Bytes jpeg = TexturedJpeg(160, 120);
+  ImageDecoder full = MakeDecoder({3, 20, 15});
+  const absl::StatusOr<DecodedImage> whole = full.Decode(jpeg);
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_EQ(DifferenceOfWhole(jpeg, *whole), 0);
+  ImageDecoder fast = MakeDecoder({3, 20, 15, kMaxPixels, SCALED});
+  const absl::StatusOr<DecodedImage> scaled = fast.Decode(jpeg);
+  ASSERT_THAT(scaled, IsOk());
+  EXPECT_GT(DifferenceOfWhole(jpeg, *scaled), 0);
+}
+
+TEST(ImageDecoderTest, ScalesToTheSizeAsItIsSeen) {
+  const Bytes pixels = SmoothPixels(kWidth, kHeight, 3);
+  Bytes scaled(5 * 6 * 3);
+  for (const int orientation : {1, 3, 6, 8}) {
+    const Bytes exif = ExifData(static_cast<uint16_t>(orientation), false);
+    PngForm form = {SPNG_COLOR_TYPE_TRUECOLOR};
+    form.exif = exif;
+    const Bytes png = EncodePng(pixels, kWidth, kHeight, form);
+    ImageDecoder turning = MakeDecoder({3});
+    const absl::StatusOr<DecodedImage> upright = turning.Decode(png);
+    ASSERT_THAT(upright, IsOk());
+    PixelScaling().Scale(upright->pixels.data(),
+                         {upright->width, upright->height}, {5, 6}, 3,
+                         scaled.data());
+    ImageDecoder decoder = MakeDecoder({3, 5, 6});
+    for (const Bytes& file : {png, WithExif(ColourJpeg(), exif)}) {
+      const absl::StatusOr<DecodedImage> image = decoder.Decode(file);
+      ASSERT_THAT(image, IsOk());
+      EXPECT_EQ(image->width, 5);
+      EXPECT_EQ(image->height, 6);
+      ExpectNear(Copy(*image), scaled);
     }
+  }
+}
+
+TEST(ImageDecoderTest, ScaledJpegsAreDecodedAtTheSmallestScaleThatIsEnough) {
+  struct Case {
+    int width, height, orientation;
+    PixelSize wanted;
+  };
+  for (const Case& decoded :
+       {Case{0, 0, 1, {40, 30}}, Case{5, 4, 1, {5, 4}}, Case{6, 4, 1, {10, 8}},
+        Case{1, 8, 1, {10, 8}}, Case{11, 1, 1, {20, 15}},
+        Case{20, 16, 1, {40, 30}}, Case{99, 1, 1, {40, 30}},
+        Case{8, 10, 6, {10, 8}}}) {
+    ImageHeader header;
+    header.stored_width = kWidth;
+    header.stored_height = kHeight;
+    header.orientation = decoded.orientation;
+    EXPECT_TRUE(ScaledJpegSize(header, decoded.width, decoded.height) ==
+                decoded.wanted)
+        << decoded.width << " x " << decoded.height;
   }
 }
 
@@ -222,6 +282,11 @@ TEST(ImageDecoderTest, RefusesTooManyPixelsByTheHeader) {
               StatusIs(absl::StatusCode::kInvalidArgument));
   options.max_pixels = kWidth * kHeight;
   EXPECT_THAT(MakeDecoder(options).Decode(ColourJpeg()), IsOk());
+  // A line of it would take ten times its pixels.
+  const Bytes png = EncodePng(Bytes(65536), 65536, 1, {});
+  EXPECT_THAT(DecodePacked(png, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("sides of at most 65535")));
 }
 
 TEST(ImageDecoderTest, RefusesJpegsThatAreCutShort) {
@@ -273,6 +338,9 @@ TEST(ImageDecoderTest, RefusesOptionsByName) {
                        HasSubstr("1 (grey) or 3 (RGB) channels, found 4")));
   EXPECT_THAT(ImageDecoder::Create({3, -1, 0}),
               StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ImageDecoder::Create({3, 5, 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("wanted a size, or 0 x 0")));
   EXPECT_THAT(ImageDecoder::Create({3, 0, 0, 0}),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }

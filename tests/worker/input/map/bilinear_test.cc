@@ -56,32 +56,29 @@ float Mean(float first, float second, float weight) {
   return (1 - weight) * first + weight * second;
 }
 
-// Pixel by pixel: channel `c` of `channels` of pixel (y, x) of the result.
+// Pixel (y, x) of the result.
 template <typename T>
 float PixelOf(const std::vector<T>& src, const Scaling& scaling, int64_t y,
-              int64_t x, int channels, int c) {
+              int64_t x) {
   const Place row = Find(y, scaling.src.rows, scaling.dst.rows);
   const Place column = Find(x, scaling.src.columns, scaling.dst.columns);
   const auto across = [&](int64_t line) {
     const auto at = [&](int64_t i) {
-      return static_cast<float>(
-          src[(line * scaling.src.columns + i) * channels + c]);
+      return static_cast<float>(src[line * scaling.src.columns + i]);
     };
     return Mean(at(column.first), at(column.second), column.weight);
   };
   return Mean(across(row.first), across(row.second), row.weight);
 }
 
-// Calls check(place in [C, H', W'], value) with what PixelOf finds.
+// Calls check(place in [H', W'], value) with what PixelOf finds.
 template <typename T, typename Check>
 void ForEachPixel(const std::vector<T>& src, const Scaling& scaling,
-                  int channels, Check check) {
+                  Check check) {
   size_t place = 0;
-  for (int c = 0; c < channels; ++c) {
-    for (int64_t y = 0; y < scaling.dst.rows; ++y) {
-      for (int64_t x = 0; x < scaling.dst.columns; ++x) {
-        check(place++, PixelOf(src, scaling, y, x, channels, c));
-      }
+  for (int64_t y = 0; y < scaling.dst.rows; ++y) {
+    for (int64_t x = 0; x < scaling.dst.columns; ++x) {
+      check(place++, PixelOf(src, scaling, y, x));
     }
   }
 }
@@ -98,31 +95,12 @@ TEST(BilinearTest, ScalesBytesAndFloatsToTheBitsOfEachPixel) {
     for (float& value : floats) value = value / 7 - 10;
     std::vector<float> scaled_floats(Pixels(scaling.dst));
     bilinear.Scale(floats.data(), scaled_floats.data());
-    ForEachPixel(bytes, scaling, 1, [&](size_t i, float value) {
+    ForEachPixel(bytes, scaling, [&](size_t i, float value) {
       ASSERT_EQ(scaled_bytes[i], static_cast<uint8_t>(value + 0.5f)) << i;
     });
-    ForEachPixel(floats, scaling, 1, [&](size_t i, float value) {
+    ForEachPixel(floats, scaling, [&](size_t i, float value) {
       ASSERT_EQ(scaled_floats[i], value) << i;
     });
-  }
-}
-
-TEST(BilinearTest, ScalesPixelsToPlanesOfFractions) {
-  for (const int channels : {1, 3}) {
-    for (const Scaling& scaling : kScalings) {
-      const std::vector<uint8_t> bytes =
-          SomeBytes(channels * Pixels(scaling.src));
-      // A value more, to be left alone.
-      std::vector<float> example(channels * Pixels(scaling.dst) + 1, -1);
-      Bilinear(scaling.src, scaling.dst)
-          .ScaleToExample(bytes.data(), channels, example.data());
-      EXPECT_EQ(example.back(), -1);
-      ForEachPixel(bytes, scaling, channels, [&](size_t i, float value) {
-        const auto byte = static_cast<uint8_t>(value + 0.5f);
-        ASSERT_EQ(example[i], static_cast<float>(byte) / 255.0f)
-            << i << " of " << channels;
-      });
-    }
   }
 }
 
