@@ -31,9 +31,10 @@ inline std::string Npy(const std::string& header, const std::string& elements,
 }
 
 // The header that NumPy writes for this type and shape.
-inline std::string NpyText(const std::string& type, const std::string& shape) {
-  return "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape +
-         ", }      \n";
+inline std::string NpyText(const std::string& type, const std::string& shape,
+                           const std::string& is_fortran = "False") {
+  return "{'descr': '" + type + "', 'fortran_order': " + is_fortran +
+         ", 'shape': " + shape + ", }      \n";
 }
 
 }  // namespace muster
