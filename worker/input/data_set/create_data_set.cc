@@ -20,10 +20,11 @@ absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
   if (!spec.feature_column().empty() && !type.has_feature_column) {
     unused = "input.feature_column";
   }
+  if (spec.has_header() && !type.has_header) unused = "input.header";
   if (unused == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(unused, " means nothing to input.type \"", spec.type(),
-                   "\", which has no columns: leave it out"));
+                   "\", whose files have none: leave it out"));
 }
 
 // An example before input.map: input.shape, or as the model reads it.

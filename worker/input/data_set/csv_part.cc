@@ -4,27 +4,24 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set/csv_header.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/file/csv_reader.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kShownBytes = 80;
-
 // Behind each field in Record::bytes. No field of a good row has it.
 constexpr char kFieldEnd = '\0';
 
-// A CSV or TSV file, from its header to its end: columns of text.
+// A CSV or TSV file, from its first row to its end: columns of text.
 class CsvPart : public Part {
  public:
   static absl::StatusOr<std::unique_ptr<Part>> Open(
@@ -47,25 +44,20 @@ char DelimiterOf(absl::string_view path) {
 }
 
 absl::StatusOr<std::unique_ptr<Part>> CsvPart::Open(
-    const DataSetRequest& /*request*/, const PartFiles& files,
+    const DataSetRequest& request, const PartFiles& files,
     absl::Span<const Column> /*known*/) {
   const std::string& path = files[0];
-  ASSIGN_OR_RETURN(CsvReader reader, CsvReader::Open(path, DelimiterOf(path)));
+  const char delimiter = DelimiterOf(path);
+  ASSIGN_OR_RETURN(CsvReader reader, CsvReader::Open(path, delimiter));
   ASSIGN_OR_RETURN(const bool more, reader.Next());
   if (!more) {
     return absl::InvalidArgumentError(
         absl::StrCat("reading '", path, "': wanted rows, found an empty file"));
   }
-  std::vector<Column> columns;
-  absl::flat_hash_set<absl::string_view> seen;
-  for (const absl::string_view field : reader.fields()) {
-    const absl::string_view name = absl::StripAsciiWhitespace(field);
-    if (!seen.insert(name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("reading ", reader.Place(), ": two columns are named '",
-                       EscapeForLog(name, kShownBytes), "'"));
-    }
-    columns.push_back({std::string(name), ColumnKind::kText});
+  ASSIGN_OR_RETURN(std::vector<Column> columns,
+                   ReadCsvHeader(request, reader, delimiter));
+  if (HasNoHeader(request.spec)) {
+    ASSIGN_OR_RETURN(reader, CsvReader::Open(path, delimiter));
   }
   return absl::WrapUnique(
       new CsvPart(files, std::move(columns), std::move(reader)));
@@ -78,7 +70,7 @@ absl::StatusOr<bool> CsvPart::Next(Record* record) {
   record->bytes.clear();
   if (reader_.fields().size() != columns().size()) {
     record->bad = absl::InvalidArgumentError(absl::StrCat(
-        "wanted ", columns().size(), " fields, as the header has, found ",
+        "wanted ", columns().size(), " fields, as the first line has, found ",
         reader_.fields().size()));
     return true;
   }
@@ -113,6 +105,7 @@ DataSetType MakeType() {
   type.parse = &ParseFields;
   type.place_name = "line";
   type.has_label_column = true;
+  type.has_header = true;
   type.has_targets = true;
   type.class_texts = ClassTexts::kNamesOrNumbers;
   return type;

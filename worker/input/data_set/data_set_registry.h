@@ -43,7 +43,8 @@ struct DataSetRequest {
   Split split = Split::kTrain;
   // Types without has_targets are not asked for kTargets.
   LabelSpec labels;
-  // The run's, by which columns and classes go; null: a new run's training half.
+  // The run's, by which columns and classes go; null: a new run's training
+  // half.
   std::shared_ptr<const DataSchema> run = nullptr;
 };
 
@@ -63,6 +64,8 @@ struct PartNames {
   std::vector<std::string> endings;
   // Beginnings of a half's files besides "train" and "test".
   std::vector<std::string> also_train = {};
+  // ".npz": endings of files that may hold both halves.
+  std::vector<std::string> both = {};
 };
 
 // The paths of one part.
@@ -99,6 +102,8 @@ struct DataSetType {
   // input.label_column and input.feature_column mean something to it.
   bool has_label_column = false;
   bool has_feature_column = false;
+  // And so does input.header.
+  bool has_header = false;
   // Its labels may be targets; else a class stands for them.
   bool has_targets = false;
   ClassTexts class_texts = ClassTexts::kNone;

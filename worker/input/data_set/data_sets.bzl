@@ -6,7 +6,10 @@ the same list.
 
 DATA_SETS = {
     "cifar": ["//worker/input/file:file_bytes"],
-    "csv": ["//worker/input/file:csv_reader"],
+    "csv": [
+        ":csv_header",
+        "//worker/input/file:csv_reader",
+    ],
     "idx": [":idx_file"],
     "image_folder": [
         ":open_part",
@@ -14,6 +17,7 @@ DATA_SETS = {
         "//worker/input/image:image_folder",
     ],
     "npy": [
+        ":half_names",
         "//common/process:memory_limit",
         "//worker/input/file:npy_file",
         "//worker/input/file:npz_member",
@@ -21,6 +25,7 @@ DATA_SETS = {
     "synthetic": ["//worker/layer:counter_random"],
     "tfrecord": [
         ":open_part",
+        "//common/base:finite",
         "//worker/input/file:bad_rows",
         "//worker/input/file:tf_example",
         "//worker/input/file:tf_record_file",

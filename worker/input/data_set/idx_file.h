@@ -33,8 +33,8 @@ struct IdxFile {
 // inflated than the header announces.
 //
 // Errors: NotFound (no such file), Unavailable (read error), InvalidArgument
-// (not this kind of file, shorter or longer than its header says, damaged or
-// more than one gzip member, larger than 8 GiB). Each names the file, what was
+// (not this kind of file, shorter or longer than its header says, damaged gzip
+// data, larger than 8 GiB). Each names the file, what was
 // wanted and what was found.
 absl::StatusOr<IdxFile> ReadIdxFile(const std::string& path, IdxKind kind);
 

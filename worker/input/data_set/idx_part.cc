@@ -1,16 +1,23 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/idx_file.h"
@@ -61,34 +68,80 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
-// The path of `name` in `dir`, as it is or with ".gz".
-absl::StatusOr<std::string> FindFile(const std::string& dir,
-                                     const std::string& name) {
+// The path of `name` in `dir`, as it is or with ".gz"; "": there is none.
+std::string FindFile(const std::string& dir, absl::string_view name) {
+  const std::string path = absl::StrCat(dir, "/", name);
+  if (Exists(path)) return path;
+  return Exists(path + ".gz") ? path + ".gz" : "";
+}
+
+absl::Status NotFound(const std::string& dir, absl::string_view name) {
+  const std::string path = absl::StrCat(dir, "/", name);
+  return absl::NotFoundError(absl::StrCat("opening a data set: wanted '", path,
+                                          "' or '", path,
+                                          ".gz', found neither; ", kAdvice));
+}
+
+// The names in `dir`, without ".gz", that end with "-" and a name of `endings`.
+std::set<std::string> FindNames(const std::string& dir,
+                                const std::vector<std::string>& endings) {
+  namespace fs = std::filesystem;
+  std::set<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(dir, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string file = entry->path().filename().string();
+    absl::string_view name = file;
+    absl::ConsumeSuffix(&name, ".gz");
+    for (const std::string& ending : endings) {
+      if (absl::EndsWith(name, absl::StrCat("-", ending))) {
+        names.emplace(name);
+      }
+    }
+  }
+  return names;
+}
+
+// The name of the images of a half, without ".gz": MNIST's, the same with a dot
+// ("train-images.idx3-ubyte"), or as EMNIST has it, with the set before it and
+// "test" ("emnist-letters-test-images-idx3-ubyte").
+absl::StatusOr<std::string> FindImages(const std::string& dir, Split split) {
   if (dir.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.dir: wanted the folder of the IDX files, found "
                      "nothing; ",
                      kAdvice));
   }
-  const std::string path = absl::StrCat(dir, "/", name);
-  if (Exists(path)) return path;
-  if (Exists(path + ".gz")) return path + ".gz";
-  return absl::NotFoundError(absl::StrCat("opening a data set: wanted '", path,
-                                          "' or '", path,
-                                          ".gz', found neither; ", kAdvice));
+  std::vector<std::string> names;
+  for (const char* const half : {split == Split::kTrain ? "train" : "t10k",
+                                 split == Split::kTrain ? "train" : "test"}) {
+    names.push_back(absl::StrCat(half, "-images-idx3-ubyte"));
+    names.push_back(absl::StrCat(half, "-images.idx3-ubyte"));
+  }
+  for (const std::string& name : names) {
+    if (!FindFile(dir, name).empty()) return name;
+  }
+  const std::set<std::string> found = FindNames(dir, names);
+  if (found.empty()) return NotFound(dir, names[0]);
+  if (found.size() == 1) return *found.begin();
+  return absl::InvalidArgumentError(
+      absl::StrCat("opening a data set: wanted one set in '", dir, "', found ",
+                   absl::StrJoin(found, ", "),
+                   ": make a folder with links to the four files of the one"));
 }
 
 absl::StatusOr<std::unique_ptr<Part>> IdxPart::Open(
     const DataSetRequest& request, const PartFiles& files,
     absl::Span<const Column> /*known*/) {
   const bool labelled = request.labels.kind != LabelKind::kNone;
-  const char* const half = request.split == Split::kTrain ? "train" : "t10k";
-  PartFiles paths(labelled ? 2 : 1);
-  ASSIGN_OR_RETURN(
-      paths[0], FindFile(files[0], absl::StrCat(half, "-images-idx3-ubyte")));
+  const std::string& dir = files[0];
+  ASSIGN_OR_RETURN(const std::string name, FindImages(dir, request.split));
+  PartFiles paths = {FindFile(dir, name)};
   if (labelled) {
-    ASSIGN_OR_RETURN(
-        paths[1], FindFile(files[0], absl::StrCat(half, "-labels-idx1-ubyte")));
+    const std::string labels = absl::StrReplaceAll(
+        name, {{"-images", "-labels"}, {"idx3-ubyte", "idx1-ubyte"}});
+    paths.push_back(FindFile(dir, labels));
+    if (paths[1].empty()) return NotFound(dir, labels);
   }
   ASSIGN_OR_RETURN(IdxFile images, ReadIdxFile(paths[0], IdxKind::kImages));
   std::vector<Column> columns = {
@@ -113,7 +166,7 @@ absl::StatusOr<std::unique_ptr<Part>> IdxPart::Open(
 
 DataSetType MakeType() {
   DataSetType type;
-  type.help = "the four MNIST files in input.dir, plain or .gz";
+  type.help = "the four files of MNIST or EMNIST in input.dir, plain or .gz";
   type.open = &IdxPart::Open;
   return type;
 }

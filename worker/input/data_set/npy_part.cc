@@ -13,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/half_names.h"
 #include "worker/input/file/npy_file.h"
 #include "worker/input/file/npz_member.h"
 
@@ -50,7 +52,8 @@ class NpyPart : public Part {
 };
 
 // "train_labels.npy", "y.npy", "train-y.npy", "labels": of labels.
-bool NamesLabels(absl::string_view name) {
+bool NamesLabels(absl::string_view text) {
+  const std::string name = absl::AsciiStrToLower(text);
   return absl::StrContains(name, "label") || name == "y" ||
          absl::StartsWith(name, "y_") || absl::EndsWith(name, "_y") ||
          absl::EndsWith(name, "-y");
@@ -62,19 +65,41 @@ absl::string_view StemOf(absl::string_view path) {
   return path.substr(0, path.find(".npy"));
 }
 
+// Whether an array of an npz file is of the half: each is, unless its name says
+// otherwise, if the name of the file, or of its folder, says so.
+bool IsOfHalf(const DataSetRequest& request, absl::string_view path,
+              absl::string_view array) {
+  if (NamesHalf(array, request.split)) return true;
+  absl::ConsumePrefix(&path, request.spec.dir());
+  absl::ConsumePrefix(&path, "/");
+  const Split other =
+      request.split == Split::kTrain ? Split::kTest : Split::kTrain;
+  return NamesHalf(path, request.split) && !NamesHalf(array, other);
+}
+
 // The array of a file of examples, or of labels; of an npz file the one whose
 // name fits.
-absl::StatusOr<NpyFile> OpenArray(const std::string& path, bool labels) {
+absl::StatusOr<NpyFile> OpenArray(const DataSetRequest& request,
+                                  const std::string& path, bool labels) {
   if (!absl::EndsWith(path, ".npz")) return NpyFile::Open(path);
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNpz(path));
+  std::vector<std::string> of_half;
   std::vector<std::string> fitting;
   for (const std::string& name : names) {
+    if (!IsOfHalf(request, path, name)) continue;
+    of_half.push_back(name);
     if (NamesLabels(name) == labels) fitting.push_back(name);
   }
   if (fitting.size() == 1) return OpenNpzMember(path, fitting[0]);
+  if (of_half.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "opening a data set: wanted in '", path, "' arrays whose names have '",
+        PartName(request.split), "', found ", absl::StrJoin(names, ", ")));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "opening a data set: wanted in '", path, "' one array of ",
-      labels ? "labels" : "examples",
+      labels ? "labels" : "examples", " of the ", PartName(request.split),
+      " half",
       ", those of labels being called y or with 'label' in their names; found ",
       fitting.size(), " among ", absl::StrJoin(names, ", ")));
 }
@@ -87,7 +112,8 @@ Column ColumnOf(const char* name, ColumnKind kind, const NpyFile& array) {
 absl::StatusOr<std::unique_ptr<Part>> NpyPart::Open(
     const DataSetRequest& request, const PartFiles& files,
     absl::Span<const Column> /*known*/) {
-  ASSIGN_OR_RETURN(NpyFile examples, OpenArray(files[0], /*labels=*/false));
+  ASSIGN_OR_RETURN(NpyFile examples,
+                   OpenArray(request, files[0], /*labels=*/false));
   const ColumnKind kind = examples.type() == NpyType::kU1 ? ColumnKind::kBytes
                                                           : ColumnKind::kNumber;
   std::vector<Column> columns = {ColumnOf("example", kind, examples)};
@@ -97,7 +123,7 @@ absl::StatusOr<std::unique_ptr<Part>> NpyPart::Open(
         new NpyPart(files, std::move(columns), std::move(examples)));
   }
   ASSIGN_OR_RETURN(const NpyFile labels,
-                   OpenArray(files.back(), /*labels=*/true));
+                   OpenArray(request, files.back(), /*labels=*/true));
   if (labels.num_rows() != examples.num_rows()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "opening a data set: '", files.back(), "' has ", labels.num_rows(),
@@ -221,7 +247,7 @@ absl::StatusOr<std::vector<PartFiles>> PairArrays(
 DataSetType MakeType() {
   DataSetType type;
   type.help = "NumPy's arrays: train*.npz, or train*.npy in pairs with labels";
-  type.names.endings = {".npy", ".npz"};
+  type.names = {{".npy", ".npz"}, /*also_train=*/{}, /*both=*/{".npz"}};
   type.pair = &PairArrays;
   type.open = &NpyPart::Open;
   type.has_targets = true;

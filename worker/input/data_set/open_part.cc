@@ -85,8 +85,9 @@ absl::Status NoFiles(const std::string& dir, Split split,
   return absl::NotFoundError(absl::StrCat(
       "opening a data set: wanted in '", dir,
       "' files, or folders of files, whose names begin with ",
-      absl::StrJoin(beginnings, " or "), ", with the ending ",
-      absl::StrJoin(names.endings, " or "), " (.gz may follow); found ",
+      absl::StrJoin(beginnings, " or "), " (or are as NAME-", PartName(split),
+      "), with the ending ", absl::StrJoin(names.endings, " or "),
+      " (.gz may follow); found ",
       found.empty() ? "nothing" : absl::StrJoin(found, ", "),
       more > 0 ? absl::StrCat(" and ", more, " more") : ""));
 }
@@ -98,7 +99,8 @@ absl::Status NoFiles(const std::string& dir, Split split,
 // folder; no such files, with what was looked for and what there is).
 absl::StatusOr<std::vector<std::string>> FindPart(const std::string& dir,
                                                   Split split,
-                                                  const PartNames& names) {
+                                                  const PartNames& names,
+                                                  bool in_pairs) {
   if (dir.empty()) {
     return absl::InvalidArgumentError(
         "input.dir: wanted the folder of the data set, found nothing");
@@ -117,6 +119,16 @@ absl::StatusOr<std::vector<std::string>> FindPart(const std::string& dir,
     for (const std::string& name : inner) {
       if (HasEnding(name, names))
         paths.push_back(absl::StrCat(path, "/", name));
+    }
+  }
+  if (paths.empty()) {
+    std::vector<std::string> files;
+    for (const std::string& entry : entries) {
+      if (HasEnding(entry, names)) files.push_back(entry);
+    }
+    ASSIGN_OR_RETURN(files, OtherNamesOfHalf(files, split, names, in_pairs));
+    for (const std::string& name : files) {
+      paths.push_back(absl::StrCat(dir, "/", name));
     }
   }
   if (paths.empty()) return NoFiles(dir, split, names, entries);
@@ -147,10 +159,6 @@ absl::Status CheckColumns(const Part& part, absl::Span<const Column> known) {
 
 }  // namespace
 
-absl::string_view PartName(Split split) {
-  return split == Split::kTrain ? "train" : "test";
-}
-
 std::vector<std::string> LabelNames(const DataSetRequest& request) {
   const std::string field = request.spec.label_column().empty()
                                 ? "label"
@@ -171,7 +179,8 @@ absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
     return half;
   }
   ASSIGN_OR_RETURN(half.files,
-                   FindPart(request.spec.dir(), request.split, type.names));
+                   FindPart(request.spec.dir(), request.split, type.names,
+                            /*in_pairs=*/type.pair != nullptr));
   if (type.pair != nullptr) {
     ASSIGN_OR_RETURN(half.parts, type.pair(request, half.files));
     return half;

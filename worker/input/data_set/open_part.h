@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/half_names.h"
 #include "worker/input/data_set/part.h"
 
 namespace muster {
@@ -23,18 +24,15 @@ struct HalfParts {
   std::vector<std::string> remarks;
 };
 
-// "train" or "test".
-absl::string_view PartName(Split split);
-
 // The columns of labels: those that input.label_column names, separated by
 // commas if they are targets, or else "label".
 std::vector<std::string> LabelNames(const DataSetRequest& request);
 
 // Finds the parts of the requested half: files whose names begin with "train"
 // or "test" and have a wanted ending, and those with such an ending in folders
-// that begin so. Errors: InvalidArgument (no input.dir), NotFound (no such
-// folder; no such files, with what was looked for and what there is), those of
-// type.pair.
+// that begin so; where there are none, OtherNamesOfHalf. Errors: that one's;
+// InvalidArgument (no input.dir), NotFound (no such folder; no such files, with
+// what was looked for and what there is), those of type.pair.
 absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
                                     const DataSetRequest& request);
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/open_part.h"
@@ -86,6 +87,15 @@ absl::StatusOr<std::vector<Column>> FindColumns(const DataSetRequest& request,
   }
 }
 
+absl::Status CheckFinite(const std::string& name, const Cell& cell) {
+  const auto* const numbers = std::get_if<absl::Span<const float>>(&cell);
+  const int64_t at = numbers == nullptr ? -1 : FirstNonFinite(*numbers);
+  if (at < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("feature '", name, "', number ", at,
+                   ": wanted a finite number, found ", (*numbers)[at]));
+}
+
 absl::Status ParseExample(absl::Span<const Column> columns,
                           const Record& record, absl::Span<const size_t> wanted,
                           Row* into) {
@@ -93,7 +103,9 @@ absl::Status ParseExample(absl::Span<const Column> columns,
   thread_local TfExample example;
   RETURN_IF_ERROR(example.Parse(record.bytes));
   for (const size_t column : wanted) {
-    ASSIGN_OR_RETURN(into->cells[column], example.Get(columns[column].name));
+    ASSIGN_OR_RETURN(Cell cell, example.Get(columns[column].name));
+    RETURN_IF_ERROR(CheckFinite(columns[column].name, cell));
+    into->cells[column] = cell;
   }
   return absl::OkStatus();
 }

@@ -37,6 +37,8 @@ absl::StatusOr<int64_t> RegularFileSize(int fd) {
   return status.st_size;
 }
 
+constexpr uint8_t kGzipMagic[] = {0x1f, 0x8b};
+
 absl::StatusOr<bool> BeginsAsGzip(int fd) {
   uint8_t magic[2];
   const ssize_t got = pread(fd, magic, sizeof(magic), 0);
@@ -44,10 +46,12 @@ absl::StatusOr<bool> BeginsAsGzip(int fd) {
     return absl::UnavailableError(
         absl::StrCat("read error: ", std::strerror(errno)));
   }
-  return got == sizeof(magic) && magic[0] == 0x1f && magic[1] == 0x8b;
+  return got == sizeof(magic) && magic[0] == kGzipMagic[0] &&
+         magic[1] == kGzipMagic[1];
 }
 
-// Deflate makes at most 258 bytes of two bits (zlib's technical notes: 1032:1).
+// Deflate makes at most 258 bytes of two bits (zlib's technical notes: 1032:1),
+// however many members a file has.
 constexpr int64_t kMaxDeflateRatio = 1032;
 constexpr size_t kChunkBytes = 64 * 1024;
 
@@ -122,25 +126,27 @@ class GzipSource : public ByteSource {
         max_inflated_bytes_(max_inflated_bytes),
         input_(kChunkBytes) {}
 
-  absl::Status Refill() {
+  // True at the end of the file.
+  absl::StatusOr<bool> Refill() {
     ASSIGN_OR_RETURN(const size_t got,
                      ReadSome(file_, input_.data(), input_.size()));
-    if (got == 0) return absl::InvalidArgumentError("gzip data is cut short");
     stream_.next_in = input_.data();
     stream_.avail_in = static_cast<uInt>(got);
-    return absl::OkStatus();
+    return got == 0;
   }
 
   // Inflates once, into at most `size` bytes.
   absl::StatusOr<size_t> Inflate(uint8_t* dst, size_t size) {
-    if (stream_.avail_in == 0) RETURN_IF_ERROR(Refill());
+    if (stream_.avail_in == 0) {
+      ASSIGN_OR_RETURN(const bool at_end, Refill());
+      if (at_end) return absl::InvalidArgumentError("gzip data is cut short");
+    }
     const size_t wanted = std::min(size, kMaxInflateBytes);
     stream_.next_out = dst;
     stream_.avail_out = static_cast<uInt>(wanted);
     const int result = inflate(&stream_, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
-      ended_ = true;
-      RETURN_IF_ERROR(CheckNothingFollows());
+      RETURN_IF_ERROR(BeginNextMember());
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       return absl::InvalidArgumentError(
           absl::StrCat("damaged gzip data: ",
@@ -149,12 +155,19 @@ class GzipSource : public ByteSource {
     return wanted - stream_.avail_out;
   }
 
-  absl::Status CheckNothingFollows() {
-    uint8_t next;
-    ASSIGN_OR_RETURN(const size_t got, ReadSome(file_, &next, 1));
-    if (stream_.avail_in == 0 && got == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        "there are bytes after the end of the gzip data");
+  // Behind a member stands the end of the file or another member: bgzip writes
+  // several, and so does `cat a.gz b.gz`.
+  absl::Status BeginNextMember() {
+    if (stream_.avail_in == 0) {
+      ASSIGN_OR_RETURN(ended_, Refill());
+      if (ended_) return absl::OkStatus();
+    }
+    if (*stream_.next_in != kGzipMagic[0]) {
+      return absl::InvalidArgumentError(
+          "there are bytes after the end of the gzip data");
+    }
+    if (inflateReset(&stream_) == Z_OK) return absl::OkStatus();
+    return absl::InternalError("the next gzip member cannot be begun");
   }
 
   // Far below the limit of uInt.

@@ -28,8 +28,8 @@ absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path);
 // memory is held to the memory that there is besides.
 inline constexpr int64_t kMaxInflatedBytes = int64_t{1} << 40;
 
-// The bytes of a file from beginning to end, inflated if the file is gzip.
-// Not thread-safe.
+// The bytes of a file from beginning to end, inflated if the file is gzip, of
+// one member or of several. Not thread-safe.
 class ByteSource {
  public:
   // Opens a regular file; its first two bytes tell gzip from plain. Errors:
@@ -45,7 +45,7 @@ class ByteSource {
 
   // Reads up to `size` bytes into `dst`. Fewer are returned only at the end.
   // Errors: Unavailable (read error), InvalidArgument (damaged gzip data, bytes
-  // after its end, or more than `max_inflated_bytes` in it).
+  // after it that are no gzip data, or more than `max_inflated_bytes` in it).
   virtual absl::StatusOr<size_t> Read(uint8_t* dst, size_t size) = 0;
 
   // The most bytes that Read can return in total: the file's size, or what

@@ -11,6 +11,21 @@ namespace {
 constexpr size_t kBufferBytes = 64 * 1024;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// The name of an encoding that is not read, by the mark at the beginning of
+// `text`, or by its zero bytes; "" of UTF-8.
+absl::string_view OtherEncoding(absl::string_view text) {
+  using Bytes = absl::string_view;
+  const Bytes first = text.substr(0, 4);
+  if (first == Bytes("\xFF\xFE\0\0", 4) || first == Bytes("\0\0\xFE\xFF", 4)) {
+    return "UTF-32";
+  }
+  const Bytes mark = text.substr(0, 2);
+  const bool has_zero =
+      mark.size() == 2 && (mark[0] == '\0') != (mark[1] == '\0');
+  if (mark == "\xFF\xFE" || mark == "\xFE\xFF" || has_zero) return "UTF-16";
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<CsvReader> CsvReader::Open(const std::string& path,
@@ -19,7 +34,7 @@ absl::StatusOr<CsvReader> CsvReader::Open(const std::string& path,
   absl::StatusOr<std::unique_ptr<ByteSource>> source = ByteSource::Open(path);
   if (!source.ok()) return Annotate(source.status(), context);
   CsvReader reader(path, delimiter, *std::move(source));
-  RETURN_IF_ERROR(reader.SkipByteOrderMark());
+  RETURN_IF_ERROR(reader.BeginText());
   return reader;
 }
 
@@ -52,11 +67,18 @@ std::string CsvReader::Place() const {
   return absl::StrCat("'", path_, "' line ", record_line_);
 }
 
-absl::Status CsvReader::SkipByteOrderMark() {
+absl::Status CsvReader::BeginText() {
   ASSIGN_OR_RETURN(const bool any, Refill());
   if (!any) return absl::OkStatus();
   const absl::string_view text(reinterpret_cast<const char*>(buffer_.data()),
                                end_);
+  const absl::string_view encoding = OtherEncoding(text);
+  if (!encoding.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("reading '", path_, "': wanted UTF-8, found ", encoding,
+                     ": write it anew (iconv -f ", encoding,
+                     " -t UTF-8; a spreadsheet: save it as \"CSV UTF-8\")"));
+  }
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     next_ = kByteOrderMark.size();
   }

@@ -31,7 +31,8 @@ class CsvReader {
   static constexpr size_t kMaxRecordBytes = size_t{16} << 20;
   static constexpr size_t kMaxFields = size_t{1} << 20;
 
-  // Errors, with the path: ByteSource::Open's.
+  // Errors, with the path: ByteSource::Open's; InvalidArgument (UTF-16,
+  // UTF-32).
   static absl::StatusOr<CsvReader> Open(const std::string& path,
                                         char delimiter);
 
@@ -55,7 +56,8 @@ class CsvReader {
   CsvReader(std::string path, char delimiter,
             std::unique_ptr<ByteSource> source);
 
-  absl::Status SkipByteOrderMark();
+  // Passes over a byte order mark.
+  absl::Status BeginText();
   absl::StatusOr<bool> Refill();
   absl::Status BadRecord(absl::string_view reason) const;
 

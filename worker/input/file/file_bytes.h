@@ -42,6 +42,7 @@ class FileBytes {
   const std::string& path() const { return path_; }
   void set_path(std::string path) { path_ = std::move(path); }
   int64_t size() const { return size_; }
+  bool in_memory() const { return !descriptor_.valid(); }
 
   // Fills `dst` with the bytes from `offset` on. Errors, without the path:
   // DataLoss (they are not all there), Unavailable (read error).

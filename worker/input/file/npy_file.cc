@@ -13,9 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/escape.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/file/little_endian.h"
+#include "worker/input/file/row_major.h"
 
 namespace muster {
 namespace {
@@ -40,6 +42,10 @@ absl::string_view NameOf(NpyType type) {
   return kTypeNames[static_cast<int>(type)];
 }
 int64_t BytesOf(NpyType type) { return NameOf(type).back() - '0'; }
+
+bool IsFloat(NpyType type) {
+  return type == NpyType::kF4 || type == NpyType::kF8;
+}
 
 absl::StatusOr<NpyType> ParseType(absl::string_view name) {
   const auto* const found =
@@ -155,11 +161,6 @@ absl::Status CheckFields(const Fields& fields) {
     return absl::InvalidArgumentError(
         "the header is damaged: wanted descr, fortran_order and shape");
   }
-  if (*fields.is_fortran) {
-    return absl::InvalidArgumentError(
-        "fortran_order is True: the rows do not lie together; save "
-        "numpy.ascontiguousarray of the array");
-  }
   const std::vector<int64_t>& shape = *fields.shape;
   if (!shape.empty() && *std::min_element(shape.begin(), shape.end()) > 0) {
     return absl::OkStatus();
@@ -245,7 +246,7 @@ absl::StatusOr<NpyFile::Header> NpyFile::ParseHeader(absl::string_view text) {
   RETURN_IF_ERROR(literal.ExpectEnd());
   RETURN_IF_ERROR(CheckFields(fields));
   ASSIGN_OR_RETURN(const NpyType type, ParseType(*fields.type));
-  return Header{type, *std::move(fields.shape)};
+  return Header{type, *std::move(fields.shape), *fields.is_fortran};
 }
 
 absl::StatusOr<NpyFile::Header> NpyFile::ReadHeader(const FileBytes& bytes,
@@ -293,8 +294,17 @@ absl::StatusOr<NpyFile> NpyFile::FromBytes(FileBytes bytes) {
   for (size_t i = 1; i < header->shape.size(); ++i) {
     row_values *= header->shape[i];
   }
-  return NpyFile(std::move(bytes).Part(begin, size), *std::move(header),
-                 row_values);
+  FileBytes values = std::move(bytes).Part(begin, size);
+  if (header->is_fortran && header->shape.size() > 1) {
+    absl::StatusOr<std::vector<uint8_t>> rows =
+        ReadRowMajor(values, header->shape, BytesOf(header->type));
+    if (!rows.ok()) {
+      return Annotate(rows.status(),
+                      absl::StrCat("reading '", values.path(), "'"));
+    }
+    values = FileBytes(values.path(), *std::move(rows));
+  }
+  return NpyFile(std::move(values), *std::move(header), row_values);
 }
 
 NpyFile::NpyFile(FileBytes values, Header header, int64_t row_values)
@@ -326,7 +336,31 @@ absl::Status NpyFile::ReadValues(int64_t first, int64_t count,
 
 absl::Status NpyFile::ReadRows(int64_t first, int64_t count,
                                absl::Span<float> dst) const {
-  return ReadValues(first, count, dst);
+  RETURN_IF_ERROR(ReadValues(first, count, dst));
+  if (!IsFloat(type())) return absl::OkStatus();
+  const int64_t at = FirstNonFinite(dst);
+  return at < 0 ? absl::OkStatus() : NotFinite(first * row_values_ + at);
+}
+
+absl::Status NpyFile::NotFinite(int64_t at) const {
+  uint8_t bytes[sizeof(double)];
+  double found = 0;
+  const int64_t element_bytes = BytesOf(type());
+  RETURN_IF_ERROR(
+      values_.ReadAt(at * element_bytes, absl::MakeSpan(bytes, element_bytes)));
+  ConvertAll(type(), bytes, 1, &found);
+  std::vector<int64_t> column;
+  int64_t rest = at % row_values_;
+  for (size_t i = shape().size() - 1; i > 0; --i) {
+    column.insert(column.begin(), rest % shape()[i]);
+    rest /= shape()[i];
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "reading row ", at / row_values_, " of '", values_.path(), "': ",
+      column.empty()
+          ? ""
+          : absl::StrCat("column ", absl::StrJoin(column, ", "), ": "),
+      "wanted a finite number, found ", found));
 }
 
 absl::Status NpyFile::ReadBytes(int64_t row, absl::Span<uint8_t> dst) const {
@@ -337,7 +371,7 @@ absl::Status NpyFile::ReadBytes(int64_t row, absl::Span<uint8_t> dst) const {
 absl::Status NpyFile::ReadRows(int64_t first, int64_t count,
                                absl::Span<int64_t> dst) const {
   const std::string context = absl::StrCat("reading '", values_.path(), "'");
-  if (type() == NpyType::kF4 || type() == NpyType::kF8) {
+  if (IsFloat(type())) {
     return absl::InvalidArgumentError(
         absl::StrCat(context, ": wanted integers, found ", NameOf(type())));
   }

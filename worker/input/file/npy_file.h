@@ -17,17 +17,18 @@ namespace muster {
 enum class NpyType { kF4, kF8, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8, kB1 };
 
 // An array of NumPy's, of which rows (the first dimension) are read. Of a plain
-// file only what is asked for is read; a gzip file is in memory.
-// Immutable, thread-safe.
+// file only what is asked for is read; a gzip file is in memory, and so is an
+// array of several dimensions in Fortran order (column-major), with its rows
+// put together. Immutable, thread-safe.
 //   ASSIGN_OR_RETURN(const NpyFile images, NpyFile::Open("train_images.npy"));
 //   std::vector<float> row(images.row_values());
 //   RETURN_IF_ERROR(images.ReadRows(7, 1, absl::MakeSpan(row)));
 class NpyFile {
  public:
   // Errors, with the path: FileBytes::Open's; InvalidArgument (not an npy file,
-  // a damaged header, a version other than 1.0, 2.0 and 3.0, a type or an order
-  // that is not read, no dimension or one of 0, more or fewer bytes than the
-  // header announces).
+  // a damaged header, a version other than 1.0, 2.0 and 3.0, a type that is
+  // not read, no dimension or one of 0, more or fewer bytes than the header
+  // announces, too little memory).
   static absl::StatusOr<NpyFile> Open(const std::string& path);
   // The same for `bytes`, which are a whole npy file.
   static absl::StatusOr<NpyFile> FromBytes(FileBytes bytes);
@@ -42,7 +43,8 @@ class NpyFile {
   // Reads `count` rows from `first` on as they stand: a byte is 0 to 255, true
   // is 1, and what float32 does not have is rounded.
   // REQUIRES: the rows exist, dst.size() == count * row_values().
-  // Errors, with the path: FileBytes::ReadAt's.
+  // Errors, with the path: FileBytes::ReadAt's; InvalidArgument, with row and
+  // column (NaN, infinite, or beyond float32).
   absl::Status ReadRows(int64_t first, int64_t count,
                         absl::Span<float> dst) const;
   // The same for labels and identifiers. Errors: also InvalidArgument (the
@@ -56,6 +58,7 @@ class NpyFile {
   struct Header {
     NpyType type = NpyType::kF4;
     std::vector<int64_t> shape;
+    bool is_fortran = false;
   };
 
   NpyFile(FileBytes values, Header header, int64_t row_values);
@@ -67,6 +70,8 @@ class NpyFile {
   template <typename T>
   absl::Status ReadValues(int64_t first, int64_t count,
                           absl::Span<T> dst) const;
+  // The error of element `at`.
+  absl::Status NotFinite(int64_t at) const;
 
   FileBytes values_;
   Header header_;

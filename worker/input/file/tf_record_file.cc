@@ -18,13 +18,14 @@ absl::Status CutShort(int64_t wanted, int64_t found) {
                                           wanted, " bytes, found ", found));
 }
 
-// The length of the record at `begin`, of which the file has all.
-absl::StatusOr<int64_t> ReadLength(const FileBytes& bytes, int64_t begin) {
+// The length of record `row`, at `begin`, of which the file has all.
+absl::StatusOr<int64_t> ReadLength(const FileBytes& bytes, int64_t row,
+                                   int64_t begin) {
   const int64_t left = bytes.size() - begin;
   if (left < kFrameBytes) return CutShort(kFrameBytes, left);
   uint8_t head[kTfRecordHeadBytes];
   RETURN_IF_ERROR(bytes.ReadAt(begin, absl::MakeSpan(head)));
-  ASSIGN_OR_RETURN(const int64_t length, TfRecordLength(head));
+  ASSIGN_OR_RETURN(const int64_t length, TfRecordLength(head, row));
   const int64_t wanted = kFrameBytes + length;
   if (wanted > left) return CutShort(wanted, left);
   return length;
@@ -43,7 +44,8 @@ TfRecordFile::TfRecordFile(FileBytes bytes) : bytes_(std::move(bytes)) {}
 
 absl::Status TfRecordFile::Index() {
   for (int64_t begin = 0; begin < bytes_.size();) {
-    const absl::StatusOr<int64_t> length = ReadLength(bytes_, begin);
+    const absl::StatusOr<int64_t> length =
+        ReadLength(bytes_, num_rows(), begin);
     if (!length.ok()) {
       return Annotate(length.status(),
                       absl::StrCat("reading ", Place(num_rows())));

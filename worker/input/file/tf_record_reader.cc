@@ -16,6 +16,11 @@ namespace {
 // none.
 constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
+// RFC 1950: deflate, of a window of 32 KiB, and a check by 31.
+bool BeginsAsZlib(absl::Span<const uint8_t> bytes) {
+  return bytes[0] == 0x78 && (bytes[0] * 256 + bytes[1]) % 31 == 0;
+}
+
 }  // namespace
 
 bool HasItsCrc(absl::Span<const uint8_t> framed) {
@@ -25,8 +30,15 @@ bool HasItsCrc(absl::Span<const uint8_t> framed) {
   return MaskedCrc32c(data) == LittleEndianAt(framed, size, kTfRecordCrcBytes);
 }
 
-absl::StatusOr<int64_t> TfRecordLength(absl::Span<const uint8_t> head) {
+absl::StatusOr<int64_t> TfRecordLength(absl::Span<const uint8_t> head,
+                                       int64_t row) {
   if (!HasItsCrc(head)) {
+    if (row == 0 && BeginsAsZlib(head)) {
+      return absl::InvalidArgumentError(
+          "the file is compressed by zlib (TFRecordOptions of TensorFlow with "
+          "\"ZLIB\"), which is not read: write it with \"GZIP\", or without "
+          "compression");
+    }
     return absl::DataLossError(
         "the length has a wrong CRC; is this a TFRecord file?");
   }
@@ -69,7 +81,7 @@ absl::StatusOr<bool> TfRecordReader::ReadRecord(std::string* record) {
   uint8_t head[kTfRecordHeadBytes];
   ASSIGN_OR_RETURN(const bool more, Read(absl::MakeSpan(head)));
   if (!more) return false;
-  ASSIGN_OR_RETURN(const int64_t length, TfRecordLength(head));
+  ASSIGN_OR_RETURN(const int64_t length, TfRecordLength(head, row_));
   const int64_t size = length + kTfRecordCrcBytes;
   for (int64_t done = 0; done < size;) {
     const int64_t chunk = std::min(kChunkBytes, size - done);

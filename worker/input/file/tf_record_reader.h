@@ -21,9 +21,10 @@ inline constexpr int64_t kTfRecordHeadBytes =
 // True if the last bytes of `framed` are the masked CRC of those before.
 bool HasItsCrc(absl::Span<const uint8_t> framed);
 
-// The length in a record's head. Errors: DataLoss (a wrong CRC, or above what
-// protobuf parses).
-absl::StatusOr<int64_t> TfRecordLength(absl::Span<const uint8_t> head);
+// The length in the head of record `row`. Errors: DataLoss (a wrong CRC, or
+// above what protobuf parses); InvalidArgument (the file is zlib data).
+absl::StatusOr<int64_t> TfRecordLength(absl::Span<const uint8_t> head,
+                                       int64_t row);
 
 // The records of a TFRecord file, plain or gzip, one after the other; holds one
 // at a time. Not thread-safe.

@@ -141,7 +141,7 @@ TEST_F(CsvPartTest, MoreRowsThanABlock_AreRead) {
 
 TEST_F(CsvPartTest, RaggedRowsAndMissingFields_AreRefused) {
   ExpectRefused("a,label\n1,2\n\n1\n",
-                "wanted 2 fields, as the header has, found 1");
+                "wanted 2 fields, as the first line has, found 1");
   ExpectRefused("a,label\n1,2\n\n1\n", "line 4 of");
   ExpectRefused("a,label\n1,2,3\n", "wanted 2 fields");
   ExpectRefused("a,label\n,2\n",
@@ -168,9 +168,98 @@ TEST_F(CsvPartTest, ValuesOfAnotherType_AreRefused) {
 
 TEST_F(CsvPartTest, HeadersThatDoNotFit_AreRefused) {
   ExpectRefused("a,labels\n1,2\n", "unknown column 'label'; did you mean");
-  ExpectRefused("a,a,label\n1,2,3\n", "two columns are named 'a'");
+  ExpectRefused("a,b, a,label\n1,2,3,4\n",
+                "two columns are named 'a', 0 and 2 of 0 to 3");
+  // As pandas writes an index.
+  ExpectRefused(",x,label\n0,1,0\n", "column 0 of 0 to 2 has no name");
+  ExpectRefused("x,label,\n1,0,\n", "column 2 of 0 to 2 has no name");
+  ExpectRefused("Unnamed: 0,x,label\n0,1,0\n", "column 0 of 0 to 2 has no");
   ExpectRefused("", "found an empty file");
   ExpectRefused("a,label\n", "wanted rows, found none");
+}
+
+TEST_F(CsvPartTest, WithoutAHeader_ColumnsAreNamedByPlace) {
+  spec_.set_header(false);
+  spec_.set_label_column("1");
+  const auto table = Read("1.5,7,2.5\n3,2,4\n", 2);
+  ASSERT_THAT(table, IsOk());
+  EXPECT_EQ((*table)->num_examples(), 2);
+  EXPECT_THAT(Row(**table, 0), ElementsAre(1.5f, 2.5f));
+  EXPECT_THAT(Row(**table, 1), ElementsAre(3, 4));
+  EXPECT_THAT(Labels(**table), ElementsAre(7, 2));
+  // Fields that are the same, or empty, are no mistake in a row.
+  EXPECT_THAT(Read("5,0,5\n", 2), IsOk());
+  ExpectRefused("5,\n", "line 1 of");
+  ExpectRefused("5,0\n5\n", "line 2 of");
+  spec_.set_label_column("3");
+  ExpectRefused("1,2,3\n", "unknown column '3'");
+}
+
+TEST_F(CsvPartTest, FirstRowOfNumbers_IsNoHeader) {
+  const std::string hint = "--set=input.header=false";
+  ExpectRefused("5.1,3.5,0\n4.9,3.0,0\n", hint);
+  ExpectRefused("5.1,3.5,0\n4.9,3.0,0\n", "line 1: wanted a header");
+  ExpectRefused("0,0,0\n1,1,1\n", hint);
+  ExpectRefused("5.1,,0\n", "2 of its 3 fields are numbers");
+  ExpectRefused("7\n", hint);
+  // The class is a name.
+  ExpectRefused("5.1,3.5,setosa\n4.9,3.0,setosa\n", hint);
+  spec_.set_label_column("0");
+  ExpectRefused("5.1,3.5,0\n4.9,3.0,0\n", hint);
+  EXPECT_THAT(Open(3, Split::kTrain, {LabelKind::kNone}).status().message(),
+              HasSubstr(hint));
+}
+
+TEST_F(CsvPartTest, NamesThatAreNumbers_AreAHeader) {
+  // As pandas names the columns of an array.
+  spec_.set_label_column("2");
+  const auto table = Read("0,1,2\n5,6,1\n", 2);
+  ASSERT_THAT(table, IsOk());
+  EXPECT_EQ((*table)->num_examples(), 1);
+  EXPECT_THAT(Row(**table, 0), ElementsAre(5, 6));
+  spec_.set_label_column("5");
+  ExpectRefused("4,5,6\n5,6,1\n", "input.header=true");
+  spec_.set_label_column("400.5");
+  ExpectRefused("399.5,400,400.5\n5,6,1\n", "input.header=true");
+  spec_.set_header(true);
+  EXPECT_THAT(Read("399.5,400,400.5\n5,6,1\n", 2), IsOk());
+  ExpectRefused("1,1,400.5\n5,6,1\n", "two columns are named '1'");
+}
+
+TEST_F(CsvPartTest, NumbersThatNameTheColumnsOfTheRun_AreAHeader) {
+  WriteFile(dir_, "test.csv", "400.5,399.5\n6,5\n");
+  auto run = std::make_shared<DataSchema>();
+  run->add_column()->set_name("399.5");
+  run->add_column()->set_name("400.5");
+  const auto open = [this](std::shared_ptr<const DataSchema> schema) {
+    return CreateDataSet(spec_, Shape({2}), /*seed=*/1, Split::kTest,
+                         {LabelKind::kNone}, std::move(schema));
+  };
+  EXPECT_THAT(open(run), IsOk());
+  run->add_column()->set_name("401.5");
+  EXPECT_THAT(open(run), StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("input.header=false")));
+}
+
+TEST_F(CsvPartTest, OtherDelimiters_AreNamed) {
+  ExpectRefused("x;y;label\n1,5;2;0\n", "they are separated by ';'");
+  ExpectRefused("sep=;\nx;y\n", "they are separated by ';'");
+  ExpectRefused("x|label\n1|0\n", "they are separated by '|'");
+  ExpectRefused("x\tlabel\n1\t0\n", "call it .tsv");
+  spec_.set_header(false);
+  ExpectRefused("1;2;0\n1;2;0\n", "they are separated by ';'");
+  const std::string dir = MakeTempDir();
+  WriteFile(dir, "train.tsv", "x,label\n1,0\n");
+  spec_.set_dir(dir);
+  EXPECT_THAT(Open(1), StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("call it .csv")));
+}
+
+TEST_F(CsvPartTest, HeaderOfAnotherType_IsRefused) {
+  spec_.set_type("npy");
+  spec_.set_header(false);
+  EXPECT_THAT(Open(1), StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("input.header means nothing")));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // the same pixels give as IDX, and names what is wrong with its files.
 #include <sys/stat.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -112,6 +113,18 @@ class FileDataSetsTest : public testing::Test {
     auto& features = *example.mutable_features()->mutable_feature();
     features["image"].mutable_bytes_list()->add_value(pixels);
     features["label"].mutable_int64_list()->add_value(label);
+    std::string record;
+    AppendRecord(example.SerializeAsString(), &record);
+    return record;
+  }
+
+  static std::string FloatRecord(const std::vector<float>& x) {
+    Example example;
+    auto& features = *example.mutable_features()->mutable_feature();
+    for (const float value : x) {
+      features["x"].mutable_float_list()->add_value(value);
+    }
+    features["label"].mutable_int64_list()->add_value(1);
     std::string record;
     AppendRecord(example.SerializeAsString(), &record);
     return record;
@@ -357,6 +370,28 @@ TEST_F(FileDataSetsTest, TfRecordNamesWhatIsWrong) {
   WriteFile(dir_, "train.tfrecord", damaged);
   EXPECT_THAT(Open("tfrecord"), StatusIs(absl::StatusCode::kDataLoss,
                                          HasSubstr("train.tfrecord")));
+}
+
+TEST_F(FileDataSetsTest, NumbersThatAreNotFiniteAreBadRows) {
+  const std::vector<double> values = {1, 2, 3, 1e300, 5, 6};
+  WriteFile(dir_, "train.npy", Npy(NpyText("<f8", "(3, 2)"), RawBytes(values)));
+  WriteFile(dir_, "train_labels.npy",
+            Npy(NpyText("|u1", "(3,)"), std::string(3, '\1')));
+  WriteFile(
+      dir_, "train.tfrecord",
+      FloatRecord({1, 2}) + FloatRecord({3, HUGE_VALF}) + FloatRecord({5, 6}));
+  for (const char* type : {"npy", "tfrecord"}) {
+    const auto data_set = Open(type, Split::kTrain, Shape({2}));
+    ASSERT_THAT(data_set, IsOk());
+    float row[2];
+    EXPECT_THAT((*data_set)->Read(0, {row}), IsOk());
+    EXPECT_THAT((*data_set)->Read(2, {row}), IsOk());
+    EXPECT_THAT((*data_set)->Read(1, {row}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("1 of '" + dir_ + "/train."),
+                               HasSubstr(": wanted a finite number, found "))))
+        << type;
+  }
 }
 
 class ImageFolderTest : public FileDataSetsTest {

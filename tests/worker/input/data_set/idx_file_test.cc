@@ -53,6 +53,14 @@ TEST_F(IdxFileTest, ReadsGzipWhateverTheNameSays) {
   EXPECT_THAT(file->values, ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
+TEST_F(IdxFileTest, ReadsGzipOfSeveralMembers) {
+  const absl::StatusOr<IdxFile> file = ReadIdxFile(
+      Write(Gzip(two_images_.substr(0, 5)) + Gzip(two_images_.substr(5))),
+      IdxKind::kImages);
+  ASSERT_THAT(file, IsOk());
+  EXPECT_THAT(file->values, ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
 TEST_F(IdxFileTest, ReadsLabels) {
   const std::string content =
       IdxHeader(kLabels, {3}) + std::string("\7\0\xff", 3);
@@ -132,8 +140,7 @@ TEST_F(IdxFileTest, RefusesTrailingGarbage) {
   ExpectRefused(two_images_ + "x", "too long: wanted the 22 bytes");
   ExpectRefused(Gzip(two_images_ + "x"), "too long: wanted the 22 bytes");
   ExpectRefused(Gzip(two_images_) + "x", "after the end of the gzip data");
-  ExpectRefused(Gzip(two_images_) + Gzip("more"),
-                "after the end of the gzip data");
+  ExpectRefused(Gzip(two_images_) + Gzip("more"), "too long: wanted the 22");
 }
 
 TEST_F(IdxFileTest, RefusesDamagedGzipData) {

@@ -1,7 +1,9 @@
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -48,6 +50,58 @@ TEST(IdxPartTest, ReadsTheGzipHalf) {
   const auto data_set = Open(dir, Shape({6}), Split::kTest);
   ASSERT_THAT(data_set, IsOk());
   EXPECT_EQ((*data_set)->num_examples(), 2);
+}
+
+// Renames all files of `dir` by putting `to` for `from` in their names.
+void Rename(const std::string& dir, const std::string& from,
+            const std::string& to) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    paths.push_back(entry.path());
+  }
+  for (const auto& path : paths) {
+    std::filesystem::rename(
+        path, path.parent_path() /
+                  absl::StrReplaceAll(path.filename().string(), {{from, to}}));
+  }
+}
+
+TEST(IdxPartTest, FindsTheNamesOfEmnist) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  Rename(dir, "train-", "emnist-letters-train-");
+  Rename(dir, "t10k-", "emnist-letters-test-");
+  const auto train = Open(dir);
+  ASSERT_THAT(train, IsOk());
+  EXPECT_EQ((*train)->num_examples(), 5);
+  const auto test = Open(dir, kShape, Split::kTest);
+  ASSERT_THAT(test, IsOk());
+  EXPECT_THAT((*test)->Files(),
+              ElementsAre(dir + "/emnist-letters-test-images-idx3-ubyte.gz",
+                          dir + "/emnist-letters-test-labels-idx1-ubyte.gz"));
+  // The archive of EMNIST has six sets in one folder.
+  WriteFile(dir, "emnist-digits-train-images-idx3-ubyte", "");
+  EXPECT_THAT(
+      Open(dir),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("found emnist-digits-train-images-idx3-ubyte, "
+                               "emnist-letters-train-images-idx3-ubyte"),
+                     HasSubstr("a folder with links"))));
+  // The labels of another set are not taken for those of this one.
+  ASSERT_EQ(
+      std::remove((dir + "/emnist-letters-train-images-idx3-ubyte").c_str()),
+      0);
+  EXPECT_THAT(Open(dir),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("/emnist-digits-train-labels-idx1-ubyte'")));
+}
+
+TEST(IdxPartTest, FindsNamesWithADot) {
+  const std::string dir = MakeTempDir();
+  WriteDataSet(dir, /*train=*/5, /*test=*/2);
+  Rename(dir, "s-idx", "s.idx");
+  EXPECT_THAT(Open(dir), IsOk());
+  EXPECT_THAT(Open(dir, kShape, Split::kTest), IsOk());
 }
 
 TEST(IdxPartTest, SaysWhatToInstallWhenFilesAreMissing) {

@@ -61,6 +61,18 @@ TEST_F(CsvReaderTest, PassesOverAByteOrderMark) {
   EXPECT_THAT(Read("\xEF\xBB\xBFlabel\n"), IsOkAndHolds(Records{{"label"}}));
 }
 
+TEST_F(CsvReaderTest, NamesEncodingsOtherThanUtf8) {
+  const auto text = [](const char* bytes, size_t size) {
+    return std::string(bytes, size);
+  };
+  ExpectRefused(text("\xFF\xFEx\0\n\0", 6), "wanted UTF-8, found UTF-16");
+  ExpectRefused(text("\xFE\xFF\0x\0\n", 6), "wanted UTF-8, found UTF-16");
+  ExpectRefused(text("x\0,\0y\0\n\0", 8), "wanted UTF-8, found UTF-16");
+  ExpectRefused(text("\0x\0,\0y\0\n", 8), "wanted UTF-8, found UTF-16");
+  ExpectRefused(Gzip(text("\xFF\xFE\0\0x\0\0\0", 8)), "found UTF-32");
+  ExpectRefused(text("\0\0\xFE\xFF\0\0\0x", 8), "found UTF-32");
+}
+
 TEST_F(CsvReaderTest, ReadsTabsAndGzip) {
   EXPECT_THAT(Read(Gzip("a,b\tc\n"), '\t'),
               IsOkAndHolds(Records{{"a,b", "c"}}));

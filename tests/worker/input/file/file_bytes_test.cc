@@ -65,6 +65,47 @@ TEST_F(FileBytesTest, InflatesNoMoreThanIsAllowed) {
                AllOf(HasSubstr(path), HasSubstr("more than 299999 bytes"))));
 }
 
+TEST_F(FileBytesTest, ReadsGzipOfSeveralMembersAsOne) {
+  // Longer than a chunk of 64 KiB that is read of the file at once, whether a
+  // member ends there or goes on; an empty one is the end of bgzip's files.
+  std::string noise;
+  for (uint32_t i = 0, x = 1; i < 150'000; ++i) {
+    x = x * 1664525 + 1013904223;
+    noise.push_back(static_cast<char>(x >> 24));
+  }
+  const std::string gzip = Gzip("ab") + Gzip("") + Gzip(noise) + Gzip("cd");
+  const absl::StatusOr<FileBytes> file =
+      FileBytes::Open(Write(gzip + Gzip("")));
+  ASSERT_THAT(file, IsOk());
+  EXPECT_THAT(Read(*file, 0, file->size()), IsOkAndHolds("ab" + noise + "cd"));
+  std::string many;
+  for (int i = 0; i < 20'000; ++i) many += Gzip("");
+  EXPECT_EQ(FileBytes::Open(Write(many + Gzip("x")))->size(), 1);
+}
+
+TEST_F(FileBytesTest, RefusesWhatFollowsGzipDataAndIsNone) {
+  const std::string gzip = Gzip("ab") + Gzip("cd");
+  for (const std::string& more :
+       {std::string("x"), std::string(512, '\0'), std::string("\x1fPK")}) {
+    EXPECT_THAT(
+        FileBytes::Open(Write(gzip + more)),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("gzip data")));
+  }
+  for (size_t size = Gzip("ab").size() + 1; size < gzip.size(); ++size) {
+    EXPECT_THAT(FileBytes::Open(Write(gzip.substr(0, size))),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("gzip data is cut short")))
+        << size;
+  }
+}
+
+TEST_F(FileBytesTest, HoldsAllMembersOfGzipToWhatIsAllowed) {
+  const std::string member = Gzip(std::string(200'000, 'x'));
+  EXPECT_THAT(FileBytes::Open(Write(member + member), 399'999),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("more than 399999 bytes")));
+}
+
 TEST_F(FileBytesTest, SaysThatAFileBecameShorter) {
   const std::string path = Write("abcdef");
   const absl::StatusOr<FileBytes> file = FileBytes::Open(path);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -11,7 +12,7 @@ namespace muster {
 inline std::string Little(uint64_t value, int size) {
   std::string bytes;
   for (int i = 0; i < size; ++i) {
-    bytes.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+    bytes.push_back(static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0));
   }
   return bytes;
 }
@@ -31,9 +32,30 @@ inline std::string Npy(const std::string& header, const std::string& elements,
 }
 
 // The header that NumPy writes for this type and shape.
-inline std::string NpyText(const std::string& type, const std::string& shape) {
-  return "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape +
-         ", }      \n";
+inline std::string NpyText(const std::string& type, const std::string& shape,
+                           const std::string& is_fortran = "False") {
+  return "{'descr': '" + type + "', 'fortran_order': " + is_fortran +
+         ", 'shape': " + shape + ", }      \n";
+}
+
+// An npz file of these arrays, by name, which are whole npy files and stored.
+inline std::string Npz(
+    const std::vector<std::pair<std::string, std::string>>& arrays) {
+  std::string members;
+  std::string directory;
+  for (const auto& array : arrays) {
+    const std::string name = array.first + ".npy";
+    // Version, flags, method, time and checksum, which is not looked at.
+    const std::string head =
+        Little(20, 2) + Little(0, 12) + Little(array.second.size(), 4) +
+        Little(array.second.size(), 4) + Little(name.size(), 2) + Little(0, 2);
+    directory += Little(0x02014b50, 4) + Little(20, 2) + head + Little(0, 10) +
+                 Little(members.size(), 4) + name;
+    members += Little(0x04034b50, 4) + head + name + array.second;
+  }
+  return members + directory + Little(0x06054b50, 4) + Little(0, 4) +
+         Little(arrays.size(), 2) + Little(arrays.size(), 2) +
+         Little(directory.size(), 4) + Little(members.size(), 4) + Little(0, 2);
 }
 
 }  // namespace muster

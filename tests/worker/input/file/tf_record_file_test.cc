@@ -95,5 +95,25 @@ TEST_F(TfRecordFileTest, RefusesLengthsThatLie) {
                 "is this a TFRecord file?");
 }
 
+TEST_F(TfRecordFileTest, NamesZlibData) {
+  // zlib.compress(b"muster", level) of Python, of the levels 1, 6 and 9.
+  for (const std::string head : {"\x78\x01", "\x78\x9c", "\x78\xda"}) {
+    const std::string zlib = head + std::string(
+                                        "\xcb\x2d\x2d\x2e\x49\x2d\x02\0\x09"
+                                        "\x29\x02\xaa",
+                                        12);
+    EXPECT_THAT(Open(zlib + zlib),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("data.tfrecord'"),
+                               HasSubstr("compressed by zlib"),
+                               HasSubstr("\"GZIP\""))));
+  }
+  // A record of 120 bytes begins so, too; its length has its CRC.
+  EXPECT_EQ(Open(Records({std::string(0x78, 'x')}))->num_rows(), 1);
+  std::string damaged = Records({"first"});
+  const std::string second = "\x78\x9c and all that is behind it";
+  ExpectDamaged(damaged + second, "record 1 of", "wrong CRC");
+}
+
 }  // namespace
 }  // namespace muster

@@ -102,6 +102,17 @@ TEST_F(CreateStreamTest, CsvHasTheRowsOfTheDataSet) {
   ExpectRowsOfTheDataSet("csv");
 }
 
+TEST_F(CreateStreamTest, CsvWithoutAHeaderHasTheRowsOfTheDataSet) {
+  spec_.set_header(false);
+  spec_.set_label_column("0");
+  WriteFile(dir_, "train-1.csv", "0,7,2\n2,3,4\n");
+  WriteFile(dir_, "train-2.csv", "1,5,6\n");
+  ExpectRowsOfTheDataSet("csv");
+  spec_.clear_header();
+  EXPECT_THAT(Open("csv"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("--set=input.header=false")));
+}
+
 TEST_F(CreateStreamTest, TfRecordHasTheRowsOfTheDataSet) {
   WriteFile(dir_, "train.tfrecord-00000-of-00002",
             Record({1, 2}, 0) + Record({3, 4}, 2));
