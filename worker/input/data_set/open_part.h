@@ -2,6 +2,7 @@
 #define WORKER_INPUT_DATA_SET_OPEN_PART_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@ struct HalfParts {
   // Sorted by path; empty if the parts themselves know them.
   std::vector<std::string> files;
   std::vector<PartFiles> parts;
+  // As DataSet::Remarks.
+  std::vector<std::string> remarks;
 };
 
 // "train" or "test".

@@ -33,6 +33,7 @@ absl::Status PartsDataSet::OpenParts() {
                      "' and the files after it"));
   }
   files_ = std::move(half.files);
+  remarks_ = std::move(half.remarks);
   if (!files_.empty()) return absl::OkStatus();
   for (const auto& part : parts_) {
     files_.insert(files_.end(), part->files().begin(), part->files().end());

@@ -59,6 +59,7 @@ class PartsDataSet : public DataSet {
   }
   std::string RowName(int64_t index) const override;
   std::vector<std::string> Files() const override { return files_; }
+  std::vector<std::string> Remarks() const override { return remarks_; }
   std::string LargestLabelPlace() const override;
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
     return ReadMapped(index, std::nullopt, into);
@@ -101,6 +102,7 @@ class PartsDataSet : public DataSet {
   // Values of an example.
   const int64_t num_values_;
   std::vector<std::string> files_;
+  std::vector<std::string> remarks_;
   std::vector<std::unique_ptr<Part>> parts_;
   // The rows of each part and of those before it.
   std::vector<int64_t> ends_;

@@ -38,6 +38,7 @@ class PartsStream : public ExampleStream {
   }
   int64_t num_targets() const override { return request_.labels.num_targets; }
   std::vector<std::string> Files() const override { return half_.files; }
+  std::vector<std::string> Remarks() const override { return half_.remarks; }
   absl::Status Begin() override;
   absl::StatusOr<bool> Next(StreamRecord* record) override;
   absl::Status Decode(const StreamRecord& record, int64_t epoch,

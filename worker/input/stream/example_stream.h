@@ -48,6 +48,8 @@ class ExampleStream {
   virtual DataSchema Schema() const { return {}; }
   // The paths that it is read from.
   virtual std::vector<std::string> Files() const = 0;
+  // As DataSet's.
+  virtual std::vector<std::string> Remarks() const { return {}; }
 
   // Goes back to the first record: a pass begins, with the same records in the
   // same order as each time. Errors: those of the files.
