@@ -28,6 +28,7 @@
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/input/data_files.h"
+#include "worker/input/data_set/data_sections.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/class_names_file.h"
@@ -205,10 +206,12 @@ absl::Status WorkerTask::OpenTrainingHalf() {
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStream> stream,
                      open_stream_());
     files = stream->Files();
+    training_half_ = stream->Schema();
   } else {
     ASSIGN_OR_RETURN(data_set_,
                      OpenDataSet(training, towers_->model(), Split::kTrain));
     files = data_set_->Files();
+    training_half_ = data_set_->Schema();
   }
   SayData(files);
   if (is_chief()) {
@@ -497,6 +500,9 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   }
   options.training_text = TrainingText();
   options.training_fingerprint = Fingerprint64(options.training_text);
+  DataSchema schema = training_half_;
+  *schema.mutable_map() = options_.training.input().map();
+  options.data = MakeDataSections(schema, static_cast<int64_t>(tasks_.size()));
   options.stop = options_.training.stop();
   options.replication = options_.training.replication();
   options.saves = is_chief() && !options_.train_dir.empty();
