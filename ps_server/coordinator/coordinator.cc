@@ -58,7 +58,8 @@ absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
 void Coordinator::ExpelAllBut(const TaskKey& key, absl::Time now) {
   for (auto& [other, worker] : members_) {
     if (other == key || !worker.registered) continue;
-    Say(absl::StrCat(TaskName(other), " came with another training than ",
+    Say(absl::StrCat(TaskName(other),
+                     " came with another training, or other data, than ",
                      TaskName(key), ": it has to register again"));
     Withdraw(worker, now);
     worker.Expel();
@@ -100,6 +101,8 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
           ? ""
           : absl::StrCat(stop_reason_, ", at step ", budget_.steps());
   RETURN_IF_ERROR(admission_.CheckTraining(request, members_, end));
+  const bool is_chief = admission_.IsChief(request);
+  RETURN_IF_ERROR(data_.Check(request, is_chief, members_));
   if (phase_ == DONE) listeners_.OnTold(KeyOf(request.sender()));
   RegisterReply reply;
   reply.set_takeover(Admission::WantedTakeover(request, members_));
@@ -110,10 +113,13 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   if (request.goes_on() && phase_ == DONE && options_.may_go_on) Reopen();
   const TaskKey key = KeyOf(request.sender());
   const Sender sender = SenderOf(key, request.sender().incarnation());
-  if (admission_.AdoptTraining(request)) ExpelAllBut(key, now);
+  const bool has_other_training = admission_.AdoptTraining(request);
+  const bool has_other_data = phase_ != DONE && data_.Adopt(request, is_chief);
+  if (has_other_training || has_other_data) ExpelAllBut(key, now);
+  for (std::string& line : data_.TakeLines()) Say(std::move(line));
 
   CoordinatorWorker& worker = AdmitSender(sender, now);
-  worker.may_be_chief = admission_.IsChief(request);
+  worker.may_be_chief = is_chief;
   Hear(worker, now);
   if (worker.may_be_chief && (LiveChief() == nullptr || KeyOf(chief_) == key)) {
     if (!SameProcess(chief_, sender)) unsaved_.OnOverdue("", now);
@@ -616,6 +622,7 @@ void Coordinator::CheckEnd(absl::Time now) {
 void Coordinator::End(absl::Time now) {
   chief_gone_since_ = absl::InfiniteFuture();
   SetPhase(DONE);
+  data_.Clear();
   gate_->End();
   std::vector<TaskKey> lost;
   for (const auto& [key, worker] : members_) {

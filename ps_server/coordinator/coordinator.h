@@ -16,6 +16,7 @@
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/admission.h"
+#include "ps_server/coordinator/agreed_data.h"
 #include "ps_server/coordinator/attendance.h"
 #include "ps_server/coordinator/coordinator_worker.h"
 #include "ps_server/coordinator/end_listeners.h"
@@ -160,6 +161,8 @@ class Coordinator {
   // The news for the operator since the last call, a line each: a worker was
   // lost, came back, was replaced.
   std::vector<std::string> TakeLines();
+  // The same, of what may be a mistake.
+  std::vector<std::string> TakeWarnings() { return data_.TakeWarnings(); }
   // When the next watch ends or the next worker gets lost; InfiniteFuture if
   // nothing can.
   absl::Time NextDeadline() const;
@@ -291,6 +294,7 @@ class Coordinator {
 
   Members members_;
   Admission admission_;
+  AgreedData data_;
   TakeoverQuestions questions_;
   // The chief lease; incarnation 0 if nobody has it.
   Sender chief_;

@@ -9,11 +9,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/escape.h"
+#include "common/base/fingerprint.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMaxLineChars = 200;
+constexpr size_t kMaxNameChars = 40;
 
 using Lines = std::vector<absl::string_view>;
 
@@ -63,6 +65,20 @@ std::string FieldAround(const Lines& lines, size_t i) {
                       name.empty() ? "" : "'", ": ");
 }
 
+// The text of a section, an item a line.
+struct Items {
+  explicit Items(const DataSection& section)
+      : is_whole(Fingerprint64(section.text()) == section.digest()) {
+    if (section.text().empty()) return;
+    lines = absl::StrSplit(absl::StripSuffix(section.text(), "\n"), '\n');
+  }
+
+  bool IsKnown(size_t i) const { return is_whole || i < lines.size(); }
+
+  bool is_whole;
+  Lines lines;
+};
+
 }  // namespace
 
 std::string FirstDifference(absl::string_view known, absl::string_view given) {
@@ -74,6 +90,28 @@ std::string FirstDifference(absl::string_view known, absl::string_view given) {
                         ", there it is ", Show(a, i));
   }
   return "the fingerprints differ, the texts do not";
+}
+
+std::string SectionDifference(const DataSection& known,
+                              const DataSection& given,
+                              absl::string_view owner) {
+  const Items there(known);
+  const Items here(given);
+  const size_t shorter = std::min(there.lines.size(), here.lines.size());
+  size_t i = 0;
+  while (i < shorter && there.lines[i] == here.lines[i]) ++i;
+  const std::string section =
+      absl::StrCat(EscapeForLog(given.name(), kMaxNameChars), ": ");
+  const bool is_end = i >= there.lines.size() && i >= here.lines.size();
+  if (is_end || !there.IsKnown(i) || !here.IsKnown(i)) {
+    return absl::StrCat(section, "they differ after the first ", i,
+                        " lines, which alone are sent");
+  }
+  const bool has_one_line = there.lines.size() == 1 && here.lines.size() == 1 &&
+                            there.is_whole && here.is_whole;
+  return absl::StrCat(
+      section, has_one_line ? "" : absl::StrCat("line ", i + 1, " is "),
+      Show(here.lines, i), " here, ", Show(there.lines, i), " at ", owner);
 }
 
 }  // namespace muster

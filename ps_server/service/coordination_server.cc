@@ -105,6 +105,9 @@ absl::Time CoordinationServer::Advance(Job& job, absl::Time now) {
   AnswerWatches(job, now);
   AnswerSteps(job, now);
   for (const std::string& line : coordinator.TakeLines()) SayOf(job, line);
+  for (const std::string& line : coordinator.TakeWarnings()) {
+    SayOf(job, line, Reporter::kWarning);
+  }
   if (coordinator.phase() != job.told_phase) {
     job.told_phase = coordinator.phase();
     if (options_.on_phase_change) {
@@ -121,10 +124,12 @@ absl::Time CoordinationServer::Advance(Job& job, absl::Time now) {
   return std::min(coordinator.NextDeadline(), job.waiting.next_due());
 }
 
-void CoordinationServer::SayOf(const Job& job, absl::string_view line) const {
-  options_.reporter.Info(
-      job.space.empty() ? std::string(line)
-                        : absl::StrCat(QuotedNamespace(job.space), ": ", line));
+void CoordinationServer::SayOf(const Job& job, absl::string_view line,
+                               Reporter::Level level) const {
+  options_.reporter.Report(
+      level, job.space.empty()
+                 ? std::string(line)
+                 : absl::StrCat(QuotedNamespace(job.space), ": ", line));
 }
 
 void CoordinationServer::SayWait(Job& job, absl::Time now) {

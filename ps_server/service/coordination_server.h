@@ -114,7 +114,8 @@ class CoordinationServer : public Link {
   // Says, when it is due, for whom the job waits.
   void SayWait(Job& job, absl::Time now);
   // A line of the job's.
-  void SayOf(const Job& job, absl::string_view line) const;
+  void SayOf(const Job& job, absl::string_view line,
+             Reporter::Level level = Reporter::kInfo) const;
   // Lets time pass, answers who waits, tells the phase; returns how long it may
   // be left alone.
   absl::Duration Advance();

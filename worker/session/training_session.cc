@@ -153,6 +153,7 @@ void TrainingSession::Do(const SendRegister& action) {
   request.set_takeover(action.takeover);
   request.set_goes_on(action.goes_on);
   request.set_asks_only(action.asks_only);
+  request.mutable_data()->Assign(options_.data.begin(), options_.data.end());
   parts_.coordination->Call(kRegisterCall, request, Deadline(),
                             PushTo<RegisterEvent, RegisterReply>(queue_));
 }

@@ -43,6 +43,8 @@ class TrainingSession {
     // Hash and text of the TrainingSpec's semantic fields.
     uint64_t training_fingerprint = 0;
     std::string training_text;
+    // What this worker's data are (MakeDataSections).
+    std::vector<DataSection> data;
     StopSpec stop;
     // As the shards are told in Define.
     ReplicationSpec replication;

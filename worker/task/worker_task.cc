@@ -27,7 +27,9 @@
 #include "worker/client/call_status.h"
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
-#include "worker/input/data_files.h"
+#include "worker/input/data_set/data_files.h"
+#include "worker/input/data_set/data_schema.h"
+#include "worker/input/data_set/data_sections.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/class_names_file.h"
@@ -205,10 +207,12 @@ absl::Status WorkerTask::OpenTrainingHalf() {
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStream> stream,
                      open_stream_());
     files = stream->Files();
+    training_half_ = stream->Schema();
   } else {
     ASSIGN_OR_RETURN(data_set_,
                      OpenDataSet(training, towers_->model(), Split::kTrain));
     files = data_set_->Files();
+    training_half_ = data_set_->Schema();
   }
   SayData(files);
   if (is_chief()) {
@@ -497,6 +501,12 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   }
   options.training_text = TrainingText();
   options.training_fingerprint = Fingerprint64(options.training_text);
+  // The chief alone opens the test half.
+  options.data = MakeDataSections(
+      CompleteSchema(options_.training.input(),
+                     static_cast<uint64_t>(options_.training.seed()),
+                     training_half_, /*test_half=*/nullptr),
+      static_cast<int64_t>(tasks_.size()));
   options.stop = options_.training.stop();
   options.replication = options_.training.replication();
   options.saves = is_chief() && !options_.train_dir.empty();

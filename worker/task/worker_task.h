@@ -139,6 +139,8 @@ class WorkerTask {
   std::unique_ptr<BadRecords> bad_records_;
   // The training half's; only the chief looks at them.
   DataFiles data_files_;
+  // The training half's, without the map.
+  DataSchema training_half_;
   PlacedModel placed_;
 
   std::unique_ptr<HealthServer> health_;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/base/fingerprint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -59,6 +60,54 @@ TEST(TextDifferenceTest, TakesAnyText) {
               HasSubstr("line 1 is ''"));
   EXPECT_EQ(FirstDifference("", ""),
             "the fingerprints differ, the texts do not");
+}
+
+// As sent: the digest is of the whole text.
+DataSection MakeSection(const std::string& whole, size_t sent_bytes) {
+  DataSection section;
+  section.set_name("classes");
+  section.set_digest(Fingerprint64(whole));
+  section.set_text(whole.substr(0, sent_bytes));
+  return section;
+}
+
+DataSection MakeSection(const std::string& whole) {
+  return MakeSection(whole, whole.size());
+}
+
+TEST(TextDifferenceTest, SectionsDifferInALineOrItsLack) {
+  const DataSection known = MakeSection("cat\ndog\n");
+  EXPECT_EQ(SectionDifference(known, MakeSection("cat\ncow\n"), "OWNER"),
+            "classes: line 2 is 'cow' here, 'dog' at OWNER");
+  EXPECT_EQ(SectionDifference(known, MakeSection("cat\n"), "OWNER"),
+            "classes: line 2 is missing here, 'dog' at OWNER");
+  EXPECT_EQ(SectionDifference(known, MakeSection(""), "OWNER"),
+            "classes: line 1 is missing here, 'cat' at OWNER");
+}
+
+TEST(TextDifferenceTest, SectionsOfOneLineNeedNoNumber) {
+  EXPECT_EQ(SectionDifference(MakeSection("7\n"), MakeSection("6\n"), "OWNER"),
+            "classes: '6' here, '7' at OWNER");
+}
+
+TEST(TextDifferenceTest, BehindTheEndOfACutSectionNothingIsKnown) {
+  const DataSection known = MakeSection("a\nb\nc\n");
+  const DataSection cut = MakeSection("a\nb\nx\n", 4);
+  const std::string wanted =
+      "classes: they differ after the first 2 lines, which alone are sent";
+  EXPECT_EQ(SectionDifference(known, cut, "OWNER"), wanted);
+  EXPECT_EQ(SectionDifference(cut, known, "OWNER"), wanted);
+  EXPECT_EQ(SectionDifference(cut, MakeSection("a\ny\n"), "OWNER"),
+            "classes: line 2 is 'y' here, 'b' at OWNER");
+}
+
+TEST(TextDifferenceTest, ForgedSectionsArePrintedWithCare) {
+  DataSection forged = MakeSection("a\n");
+  forged.set_digest(1);
+  forged.set_name("\x1b[31m");
+  EXPECT_EQ(SectionDifference(MakeSection("a\n"), forged, "OWNER"),
+            "\\x1b[31m: they differ after the first 1 lines, which alone are "
+            "sent");
 }
 
 }  // namespace

@@ -239,6 +239,26 @@ TEST_F(CoordinationServerTest, SaysForWhomItWaitsAndWhenNoLonger) {
                           "I no longer waiting"));
 }
 
+TEST_F(CoordinationServerTest, WarnsOfAWorkerWithOtherFiles) {
+  ReportedLines lines;
+  CoordinationServer::Options options;
+  options.clock = &clock_;
+  options.reporter = lines.reporter();
+  server_ = std::make_unique<CoordinationServer>(options);
+  RegisterRequest request;
+  request.set_protocol_version(kProtocolVersion);
+  request.add_data()->set_name("files");
+  for (const int task : {0, 1}) {
+    *request.mutable_sender() = MakeSender(task, 100);
+    request.mutable_data(0)->set_digest(task);
+    ASSERT_THAT(AwaitCall(*server_, kRegisterCall, request, Soon()), IsOk());
+  }
+  lines.Await(1);
+  server_->Close();
+  EXPECT_THAT(lines.lines(),
+              ElementsAre(StartsWith("W /job:worker/task:1 reads other")));
+}
+
 TEST_F(CoordinationServerTest, TimePassesWithoutRequests) {
   const auto registered = Register(chief_);
   ASSERT_THAT(registered, IsOk());

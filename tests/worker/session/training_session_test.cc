@@ -136,6 +136,8 @@ class TrainingSessionTest : public ::testing::Test {
     options.sender.set_incarnation(3);
     options.ps_addresses[0] = "host:1";
     options.training_text = "seed: 1";
+    options.data.resize(2);
+    options.data[1].set_name("rows");
     options.saves = true;
     options.checkpoint.set_every_steps(40);
     options.checkpoint.set_every_seconds(2.5);
@@ -207,6 +209,8 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
   EXPECT_EQ(shard_.last_hello.ps_addresses().at(0), "host:1");
   EXPECT_GT(shard_.last_hello.protocol_version(), 0);
   EXPECT_EQ(coordination_.registered().training_text(), "seed: 1");
+  ASSERT_EQ(coordination_.registered().data_size(), 2);
+  EXPECT_EQ(coordination_.registered().data(1).name(), "rows");
   EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
 }
 

@@ -26,6 +26,7 @@ DATA_SETS = {
     "tfrecord": [
         ":open_part",
         "//common/base:finite",
+        "//common/base:utf8",
         "//worker/input/file:bad_rows",
         "//worker/input/file:tf_example",
         "//worker/input/file:tf_record_file",

@@ -1,0 +1,138 @@
+#include "ps_server/coordinator/agreed_data.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps_server/coordinator/text_difference.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::string_view kFiles = "files";
+constexpr absl::string_view kWorkers = "workers";
+
+size_t BytesOf(const RegisterRequest& request) {
+  size_t bytes = 0;
+  for (const DataSection& section : request.data()) {
+    bytes += section.ByteSizeLong();
+  }
+  return bytes;
+}
+
+// What the operator is to do about it.
+absl::string_view RemedyFor(absl::string_view section) {
+  if (section == kWorkers) {
+    return "the rows are divided by that number: start all tasks with one "
+           "cluster";
+  }
+  return "give every worker the same data, or start all workers anew if the "
+         "data have changed";
+}
+
+}  // namespace
+
+absl::Status AgreedData::Check(const RegisterRequest& request, bool is_chief,
+                               const Members& members) const {
+  const std::string what =
+      absl::StrCat("register ", TaskName(request.sender()), ": ");
+  const size_t bytes = BytesOf(request);
+  if (request.data_size() > kMaxSections || bytes > kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, "wanted at most ", kMaxSections, " sections of data in ",
+        kMaxBytes, " bytes, found ", request.data_size(), " in ", bytes));
+  }
+  const bool may_replace =
+      is_chief ||
+      (!are_chiefs_ && !members.IsAnotherThere(KeyOf(request.sender())));
+  const DataSection* const different = FindDifferent(request);
+  if (may_replace || different == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, "its data differ from those of ", TaskName(owner_), ": ",
+      DifferenceIn(*different), "; ", RemedyFor(different->name())));
+}
+
+bool AgreedData::Adopt(const RegisterRequest& request, bool is_chief) {
+  if (request.data().empty()) {
+    NoteUncompared(KeyOf(request.sender()));
+    return false;
+  }
+  const bool is_first = IsEmpty();
+  const bool is_new = FindDifferent(request) != nullptr;
+  if (!is_first && !is_new) WarnOfFiles(request);
+  if (is_first || is_new || is_chief) Replace(request, is_chief);
+  if (is_first) {
+    for (const TaskKey& key : uncompared_) SayUncompared(key);
+  }
+  return is_new;
+}
+
+void AgreedData::Replace(const RegisterRequest& request, bool is_chief) {
+  sections_.assign(request.data().begin(), request.data().end());
+  owner_ = KeyOf(request.sender());
+  are_chiefs_ = is_chief;
+}
+
+void AgreedData::Clear() {
+  sections_.clear();
+  are_chiefs_ = false;
+  uncompared_.clear();
+  warned_.clear();
+}
+
+std::vector<std::string> AgreedData::TakeLines() {
+  return std::exchange(lines_, {});
+}
+
+std::vector<std::string> AgreedData::TakeWarnings() {
+  return std::exchange(warnings_, {});
+}
+
+const DataSection* AgreedData::Find(absl::string_view name) const {
+  const auto it = std::find_if(
+      sections_.begin(), sections_.end(),
+      [name](const DataSection& section) { return section.name() == name; });
+  return it == sections_.end() ? nullptr : &*it;
+}
+
+const DataSection* AgreedData::FindDifferent(
+    const RegisterRequest& request) const {
+  for (const DataSection& given : request.data()) {
+    const DataSection* const known = Find(given.name());
+    if (given.name() == kFiles || known == nullptr) continue;
+    if (known->digest() != given.digest()) return &given;
+  }
+  return nullptr;
+}
+
+std::string AgreedData::DifferenceIn(const DataSection& given) const {
+  return SectionDifference(*Find(given.name()), given, TaskName(owner_));
+}
+
+void AgreedData::WarnOfFiles(const RegisterRequest& request) {
+  const DataSection* const known = Find(kFiles);
+  for (const DataSection& given : request.data()) {
+    if (known == nullptr || given.name() != kFiles ||
+        given.digest() == known->digest()) {
+      continue;
+    }
+    if (!warned_.insert(KeyOf(request.sender())).second) return;
+    warnings_.push_back(absl::StrCat(
+        TaskName(request.sender()), " reads other files than ",
+        TaskName(owner_),
+        ", which hold as many rows of the same kind: ", DifferenceIn(given)));
+  }
+}
+
+void AgreedData::NoteUncompared(const TaskKey& key) {
+  if (uncompared_.insert(key).second && !IsEmpty()) SayUncompared(key);
+}
+
+void AgreedData::SayUncompared(const TaskKey& key) {
+  lines_.push_back(absl::StrCat(TaskName(key),
+                                " does not say what its data are: they are "
+                                "not compared with those of ",
+                                TaskName(owner_)));
+}
+
+}  // namespace muster

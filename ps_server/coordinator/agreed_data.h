@@ -1,0 +1,71 @@
+#ifndef PS_SERVER_COORDINATOR_AGREED_DATA_H_
+#define PS_SERVER_COORDINATOR_AGREED_DATA_H_
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/members.h"
+
+namespace muster {
+
+// The data that all workers of a job have alike, section by section: those of
+// the first worker stand until the chief's, which replace them. A section that
+// one of two tasks does not send is not compared. Not thread-safe.
+class AgreedData {
+ public:
+  static constexpr int kMaxSections = 16;
+  // Of all sections of a request together.
+  static constexpr size_t kMaxBytes = 128 << 10;
+
+  // Errors: InvalidArgument if the data are too large; with the section, the
+  // first difference and both sides, if they differ in more than their files
+  // and may not replace those that stand. The chief's always may, a worker's
+  // while the chief has not come and nobody else is there.
+  absl::Status Check(const RegisterRequest& request, bool is_chief,
+                     const Members& members) const;
+
+  // Makes the data the job's if they are the chief's, or the first, or differ.
+  // Returns whether they replace others that differ. REQUIRES: Check was OK.
+  bool Adopt(const RegisterRequest& request, bool is_chief);
+
+  // The job is over: the next one's data may be others.
+  void Clear();
+
+  // The news for the operator since the last call: tasks that are not compared.
+  std::vector<std::string> TakeLines();
+  // The same, of what may be a mistake: other files with the same rows.
+  std::vector<std::string> TakeWarnings();
+
+ private:
+  // Where a request's data and those that stand differ.
+  std::string DifferenceIn(const DataSection& given) const;
+  // The first section of the request that differs; null for none.
+  const DataSection* FindDifferent(const RegisterRequest& request) const;
+  const DataSection* Find(absl::string_view name) const;
+  bool IsEmpty() const { return sections_.empty(); }
+  void Replace(const RegisterRequest& request, bool is_chief);
+  void NoteUncompared(const TaskKey& key);
+  void SayUncompared(const TaskKey& key);
+  void WarnOfFiles(const RegisterRequest& request);
+
+  std::vector<DataSection> sections_;
+  TaskKey owner_;  // who brought them
+  bool are_chiefs_ = false;
+
+  // Tasks that have sent none; as few as may register.
+  std::set<TaskKey> uncompared_;
+  // Tasks whose other files were said.
+  std::set<TaskKey> warned_;
+  std::vector<std::string> lines_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_AGREED_DATA_H_
