@@ -175,7 +175,8 @@ absl::StatusOr<size_t> FindColumn(
   if (found == places.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("it lacks the column '", ShownName(wanted.name()), "' of ",
-                     owner, "; ", OfferNames(wanted.name(), NamesOf(columns))));
+                     owner, "; ", OfferNames(wanted.name(), NamesOf(columns)),
+                     "; columns go by their names, whatever their order"));
   }
   RETURN_IF_ERROR(
       CheckColumnChange(wanted, DescribeColumn(columns[found->second])));
