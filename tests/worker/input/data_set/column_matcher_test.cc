@@ -83,10 +83,11 @@ TEST_F(ColumnMatcherTest, SecondFileWithTurnedColumns_HasTheFirstOnesOrder) {
   EXPECT_THAT(Values(**train, 1), ElementsAre(10, 20));
   EXPECT_EQ(Class(**train, 1), 1);
   WriteFile(dir_, "train-2.csv", "label,c,a\n1,20,10\n");
-  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
-                               AllOf(HasSubstr("train-2.csv': it lacks the column "
-                                               "'b' of '"),
-                                     HasSubstr("train-1.csv'"))));
+  EXPECT_THAT(Open(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("train-2.csv': it lacks the column "
+                                       "'b' of '"),
+                             HasSubstr("train-1.csv'"))));
 }
 
 TEST_F(ColumnMatcherTest, Schema_SaysWhatTheHalfIs) {
@@ -186,6 +187,37 @@ TEST_F(ColumnMatcherTest, OtherKindOfLabels_IsRefused) {
   spec_.set_type("image_folder");
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
                                HasSubstr("classes: the run has numbers")));
+}
+
+TEST_F(ColumnMatcherTest, SchemaOfMoreClassesThanAnyDataHave_IsRefused) {
+  WriteFile(dir_, "train.csv", "a,b,label\n1,2,0\n");
+  MakeRun();
+  for (const int64_t classes : {int64_t{-1}, INT64_MAX}) {
+    DataSchema run = *run_;
+    run.mutable_label()->set_num_classes(classes);
+    run_ = std::make_shared<const DataSchema>(run);
+    EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr(absl::StrCat(classes, " classes"))));
+  }
+}
+
+TEST_F(ColumnMatcherTest, ManyColumnsThatAreLeftOut_AreOneBoundedLine) {
+  WriteFile(dir_, "train.csv", "a,b,label\n1,2,0\n");
+  MakeRun();
+  std::string names;
+  std::string zeros;
+  for (int i = 0; i < 2000; ++i) {
+    absl::StrAppend(&names, "x", i, ",");
+    zeros += "0,";
+  }
+  WriteFile(dir_, "train-1.csv", names + "b,a,label\n" + zeros + "2,1,0\n");
+  ASSERT_EQ(remove((dir_ + "/train.csv").c_str()), 0);
+  const auto train = Open();
+  ASSERT_THAT(train, IsOk());
+  EXPECT_THAT(Values(**train, 0), ElementsAre(1, 2));
+  ASSERT_EQ((*train)->Remarks().size(), 1);
+  EXPECT_THAT((*train)->Remarks()[0],
+              AllOf(HasSubstr("x0, x1, "), HasSubstr("and 1980 others")));
 }
 
 TEST_F(ColumnMatcherTest, NamesThatAreNoUtf8_AreFoundAgain) {

@@ -127,7 +127,7 @@ const std::vector<Cell>& Table() {
       {"image_folder", "extra_class", kRefused, "unknown class 'elk'"},
       {"image_folder", "map", kRefused, "input.map: stage 1 was nothing"},
       {"image_folder", "rows", kSame, "there are 5 examples, were 4"},
-      {"image_folder", "kind", kImpossible, "what is no image is not read"},
+      {"image_folder", "kind", kRefused, "is image [1, 2, 1] now"},
 
       {"synthetic", "reordered", kImpossible, "there is one column"},
       {"synthetic", "missing", kImpossible, "nothing is read"},
@@ -157,6 +157,9 @@ class ReaderData {
     spec_.set_stream(absl::EndsWith(reader, "_stream"));
     if (reader != "synthetic") spec_.set_dir(dir_);
     if (change == "map") AddMap();
+    if (change == "kind" && reader == "image_folder") {
+      for (const int dim : {1, 2, 1}) spec_.add_shape(dim);
+    }
     num_rows_ = change == "rows" ? kRows + 1 : kRows;
     Write();
   }
