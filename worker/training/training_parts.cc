@@ -11,6 +11,7 @@
 #include "worker/input/data_set/create_data_set.h"
 #include "worker/input/stream/create_stream.h"
 #include "worker/tower/device_names.h"
+#include "worker/training/class_outputs.h"
 
 namespace muster {
 
@@ -190,20 +191,15 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     LabelKind kind, std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
   const LabelSpec labels = LabelsFor(model, kind);
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<DataSet> data_set,
-      CreateDataSet(training.input(), shape,
-                    static_cast<uint64_t>(training.seed()), split, labels,
-                    std::move(run)));
-  if (data_set->num_classes() <= model.num_outputs()) return data_set;
-  const std::string place = data_set->LargestLabelPlace();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the data set has ", data_set->num_classes(), " classes",
-      place.empty() ? ""
-                    : absl::StrCat(" (the label in ", place, " is ",
-                                   data_set->num_classes() - 1, ")"),
-      ", the last layer of model '", training.model().name(), "' has ",
-      model.num_outputs(), " outputs: give it as many"));
+  const bool is_new =
+      run == nullptr && split == Split::kTrain && kind != LabelKind::kNone;
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set,
+                   CreateDataSet(training.input(), shape,
+                                 static_cast<uint64_t>(training.seed()), split,
+                                 labels, std::move(run)));
+  RETURN_IF_ERROR(CheckOutputs(training, *data_set, model.num_outputs(),
+                               is_new ? RunKind::kNew : RunKind::kKnown));
+  return data_set;
 }
 
 absl::StatusOr<OpenStream> OpenTrainingStream(

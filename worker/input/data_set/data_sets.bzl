@@ -14,7 +14,10 @@ DATA_SETS = {
     "image_folder": [
         ":open_part",
         "//worker/input/file:file_bytes",
+        "//worker/input/image:image_decoder",
         "//worker/input/image:image_folder",
+        "//worker/input/map:map_chain",
+        "//worker/input/map:row_spec",
     ],
     "npy": [
         ":half_names",

@@ -80,11 +80,11 @@ absl::Status ExampleImage::Decode(absl::Span<const uint8_t> file,
   const int64_t rows = shape_.dim(1);
   const int64_t columns = shape_.dim(2);
   if (image.height != rows || image.width != columns) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "wanted an image as large as model.input_shape, ", columns, " x ", rows,
-        ", found ", image.width, " x ", image.height,
-        "; input.shape: [channels, height, width] scales all images to one "
-        "size"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("wanted an image as large as model.input_shape, ", columns,
+                     " x ", rows, ", found ", image.width, " x ", image.height,
+                     "; --set=input.shape=", image.channels, ",", rows, ",",
+                     columns, " scales all images to that size"));
   }
   ToPlanes(image.pixels, static_cast<size_t>(image.channels), example);
   return absl::OkStatus();

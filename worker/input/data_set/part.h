@@ -130,6 +130,9 @@ class Part {
   // A person's name for a row, such as an image's file; "" for its number.
   virtual std::string RowName(int64_t /*row*/) const { return ""; }
 
+  // As DataSet::Remarks.
+  virtual std::vector<std::string> Remarks() const { return {}; }
+
  private:
   const std::vector<std::string> files_;
   const std::vector<Column> columns_;

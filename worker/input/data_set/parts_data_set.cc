@@ -1,7 +1,9 @@
 #include "worker/input/data_set/parts_data_set.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -38,8 +40,9 @@ absl::Status PartsDataSet::OpenParts() {
   }
   files_ = std::move(half.files);
   remarks_ = std::move(half.remarks);
-  for (std::string& remark : matcher_.Remarks()) {
-    remarks_.push_back(std::move(remark));
+  absl::c_move(matcher_.Remarks(), std::back_inserter(remarks_));
+  for (const auto& part : parts_) {
+    absl::c_move(part->Remarks(), std::back_inserter(remarks_));
   }
   if (!files_.empty()) return absl::OkStatus();
   for (const auto& part : parts_) {

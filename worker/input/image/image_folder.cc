@@ -9,7 +9,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -19,11 +21,28 @@
 namespace muster {
 namespace {
 
-enum class EntryKind { kFile, kFolder, kOther };
+// Links within links may lead to one folder in as many ways as one likes.
+constexpr int64_t kMaxFolders = 1 << 20;
+// A longer ending is none.
+constexpr size_t kMaxEnding = 10;
+
+enum class EntryKind { kFile, kFolder, kFifo, kSocket, kDevice, kDangling };
 
 struct Entry {
   std::string name;
-  EntryKind kind = EntryKind::kOther;
+  EntryKind kind = EntryKind::kFile;
+};
+
+// A folder, however it is called.
+struct FolderId {
+  dev_t device = 0;
+  ino_t number = 0;
+};
+
+// Images of one folder.
+struct FolderImages {
+  std::string path;
+  std::vector<std::string> names;
 };
 
 struct CloseDir {
@@ -44,7 +63,9 @@ absl::Status FolderError(const std::string& path, int error) {
 
 EntryKind KindOfMode(mode_t mode) {
   if (S_ISREG(mode)) return EntryKind::kFile;
-  return S_ISDIR(mode) ? EntryKind::kFolder : EntryKind::kOther;
+  if (S_ISDIR(mode)) return EntryKind::kFolder;
+  if (S_ISFIFO(mode)) return EntryKind::kFifo;
+  return S_ISSOCK(mode) ? EntryKind::kSocket : EntryKind::kDevice;
 }
 
 // The kind that the folder itself states saves a look at each of a million
@@ -55,7 +76,7 @@ EntryKind KindOf(const std::string& dir, const dirent& entry) {
   }
   struct stat status;
   const std::string path = absl::StrCat(dir, "/", entry.d_name);
-  if (stat(path.c_str(), &status) != 0) return EntryKind::kOther;
+  if (stat(path.c_str(), &status) != 0) return EntryKind::kDangling;
   return KindOfMode(status.st_mode);
 }
 
@@ -91,64 +112,147 @@ bool IsImage(const Entry& entry) {
          HasImageEnding(entry.name);
 }
 
-void CountOther(const std::string& dir, const Entry& entry,
-                ImageFolder& folder) {
-  if (folder.num_others++ == 0) {
-    folder.example_of_others = absl::StrCat(dir, "/", entry.name);
+// ".gif" of "a.GIF".
+std::string EndingOf(absl::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == absl::string_view::npos || name.size() - dot > kMaxEnding) {
+    return "without an ending";
   }
+  return absl::AsciiStrToLower(name.substr(dot));
 }
 
-absl::Status AddClass(const std::string& dir, const std::string& name,
-                      ImageFolder& folder) {
-  const std::string path = absl::StrCat(dir, "/", name);
+std::string KindName(const Entry& entry) {
+  switch (entry.kind) {
+    case EntryKind::kFifo:
+      return "FIFO";
+    case EntryKind::kSocket:
+      return "socket";
+    case EntryKind::kDevice:
+      return "device";
+    case EntryKind::kDangling:
+      return "dangling link";
+    default:
+      break;
+  }
+  if (IsHidden(entry)) return "hidden";
+  return entry.kind == EntryKind::kFolder ? "folder" : EndingOf(entry.name);
+}
+
+// A walk through the folders of the classes.
+class FolderScan {
+ public:
+  absl::StatusOr<ImageFolder> Scan(const std::string& dir);
+
+ private:
+  absl::Status AddClass(const std::string& dir, const std::string& name);
+  // Finds images in a folder and in those below it. `where`: its path below
+  // the data set's.
+  absl::Status Enter(const std::string& path, const std::string& where);
+
+  ImageFolder folder_;
+  int64_t num_folders_ = 0;
+  // The folders that are being walked through, from the class's on.
+  std::vector<FolderId> above_;
+  // Those of one class that have images.
+  std::vector<FolderImages> found_;
+};
+
+absl::Status FolderScan::Enter(const std::string& path,
+                               const std::string& where) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return FolderError(path, errno);
+  const auto is_this = [&](const FolderId& id) {
+    return id.device == status.st_dev && id.number == status.st_ino;
+  };
+  if (absl::c_any_of(above_, is_this)) {
+    folder_.others.Add(where, "link in a loop");
+    return absl::OkStatus();
+  }
+  if (++num_folders_ > kMaxFolders) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "reading ", Quoted(path), ": wanted at most ", kMaxFolders,
+        " folders in all, found more; are there links within links?"));
+  }
   ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(path));
-  const auto class_index = static_cast<int>(folder.classes.size());
-  const size_t files_before = folder.files.size();
+  above_.push_back({status.st_dev, status.st_ino});
+  FolderImages images = {path, {}};
   for (const Entry& entry : entries) {
+    const std::string place = absl::StrCat(where, "/", entry.name);
     if (IsImage(entry)) {
-      folder.files.push_back(
-          {absl::StrCat(path, "/", entry.name), class_index});
+      images.names.push_back(entry.name);
+    } else if (entry.kind == EntryKind::kFolder && !IsHidden(entry)) {
+      RETURN_IF_ERROR(Enter(absl::StrCat(path, "/", entry.name), place));
     } else {
-      CountOther(path, entry, folder);
+      folder_.others.Add(place, KindName(entry));
     }
   }
-  if (folder.files.size() == files_before) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "reading ", Quoted(dir), ": class '", EscapeForLog(name),
-        "' has no images; wanted files .jpg, .jpeg or .png in it, found ",
-        entries.size(), " others; fill the folder, or remove it"));
-  }
-  folder.classes.push_back(name);
+  above_.pop_back();
+  if (!images.names.empty()) found_.push_back(std::move(images));
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir) {
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir));
-  ImageFolder folder;
-  for (const Entry& entry : entries) {
-    if (entry.kind == EntryKind::kFolder && !IsHidden(entry)) {
-      RETURN_IF_ERROR(AddClass(dir, entry.name, folder));
-    } else {
-      CountOther(dir, entry, folder);
+absl::Status FolderScan::AddClass(const std::string& dir,
+                                  const std::string& name) {
+  const int64_t others_before = folder_.others.count();
+  RETURN_IF_ERROR(Enter(absl::StrCat(dir, "/", name), name));
+  if (found_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "reading ", Quoted(dir), ": class '", EscapeForLog(name),
+        "' has no images; wanted files .jpg, .jpeg or .png in it, found ",
+        folder_.others.count() - others_before,
+        " others; fill the folder, or remove it"));
+  }
+  std::sort(found_.begin(), found_.end(),
+            [](const FolderImages& a, const FolderImages& b) {
+              return a.path < b.path;
+            });
+  const auto class_index = static_cast<int>(folder_.classes.size());
+  for (const FolderImages& images : found_) {
+    for (const std::string& file : images.names) {
+      folder_.files.push_back(
+          {absl::StrCat(images.path, "/", file), class_index});
     }
   }
-  if (folder.classes.empty()) {
+  found_.clear();
+  folder_.classes.push_back(name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ImageFolder> FolderScan::Scan(const std::string& dir) {
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir));
+  for (const Entry& entry : entries) {
+    if (entry.kind == EntryKind::kFolder && !IsHidden(entry)) {
+      RETURN_IF_ERROR(AddClass(dir, entry.name));
+    } else {
+      folder_.others.Add(entry.name, IsImage(entry)
+                                         ? "beside the classes' folders"
+                                         : KindName(entry));
+    }
+  }
+  if (folder_.classes.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "reading ", Quoted(dir), ": it has no classes; wanted a sub-folder of ",
         "images for each class, found ", entries.size(),
         " entries that are none; put the images into folders"));
   }
-  return folder;
+  return std::move(folder_);
+}
+
+}  // namespace
+
+absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir) {
+  return FolderScan().Scan(dir);
 }
 
 absl::StatusOr<ImageFolder> ListImages(const std::string& dir) {
   ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir));
   ImageFolder folder;
   for (const Entry& entry : entries) {
-    if (!IsImage(entry)) continue;
-    folder.files.push_back({absl::StrCat(dir, "/", entry.name)});
+    if (IsImage(entry)) {
+      folder.files.push_back({absl::StrCat(dir, "/", entry.name)});
+    } else {
+      folder.others.Add(entry.name, KindName(entry));
+    }
   }
   if (folder.files.empty()) return ScanImageFolder(dir);
   return folder;

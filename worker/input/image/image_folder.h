@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/input/image/other_entries.h"
 
 namespace muster {
 
@@ -21,19 +22,20 @@ struct ImageFolder {
   // Names of the sub-folders, sorted by bytes. Two folders may have other
   // classes: compare names, not indices.
   std::vector<std::string> classes;
-  // Sorted by class, then by name in bytes, the same for every worker.
+  // Sorted by class, then by folder, then by name, in bytes: the order of
+  // torchvision and Keras, the same for every worker.
   std::vector<ImageFile> files;
-  // The number of entries that are no images by their names: files beside the
-  // sub-folders, folders within them, hidden ones.
-  int64_t num_others = 0;
-  // The path of one of them, to be said; empty if there are none.
-  std::string example_of_others;
+  // The entries that are no images to be read: files of other kinds, hidden
+  // ones, links to nothing, FIFOs, files beside the classes, links in a loop.
+  OtherEntries others;
 };
 
-// Lists `dir`: files in its sub-folders whose names end in .jpg, .jpeg or
-// .png, in any case. No file is opened. A hidden sub-folder (.git) is no class.
+// Lists `dir`: files at any depth of its sub-folders whose names end in .jpg,
+// .jpeg or .png, in any case. Links are followed, but for those to a folder
+// that they lie in. No file is opened. A hidden sub-folder (.git) is no class.
 // Errors, each with the folder: NotFound; Unavailable (cannot be read);
-// InvalidArgument (no folder, no classes, a class without images).
+// InvalidArgument (no folder, no classes, a class without images, more than a
+// million folders).
 absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir);
 
 // The images of `dir` itself, sorted by name, or, if there are none, those of

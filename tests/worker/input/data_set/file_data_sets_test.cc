@@ -28,6 +28,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr int kRows = 5;
 constexpr int kPixels = 6;
@@ -396,16 +397,21 @@ TEST_F(FileDataSetsTest, NumbersThatAreNotFiniteAreBadRows) {
 
 class ImageFolderTest : public FileDataSetsTest {
  protected:
-  // Writes an image of grey pixels into the folder of a class.
+  // PNG's.
+  static constexpr int kGrey = 0;
+  static constexpr int kColour = 2;
+
+  // Writes an image into the folder of a class.
   void WritePng(const std::string& folder, const std::string& name,
-                const std::string& pixels, int width, int height) {
+                const std::string& pixels, int width, int height,
+                int color_type = kGrey) {
     std::string path = dir_;
     for (const absl::string_view part : absl::StrSplit(folder, '/')) {
       absl::StrAppend(&path, "/", part);
       mkdir(path.c_str(), 0700);
     }
-    const Bytes png =
-        EncodePng(Bytes(pixels.begin(), pixels.end()), width, height, {});
+    const Bytes png = EncodePng(Bytes(pixels.begin(), pixels.end()), width,
+                                height, {color_type});
     WriteFile(path, name, std::string(png.begin(), png.end()));
   }
 };
@@ -449,7 +455,7 @@ TEST_F(ImageFolderTest, ScalesToInputShapeAndOnlyThen) {
   EXPECT_THAT(Open("image_folder"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("a.png"), HasSubstr("found 4 x 4"),
-                             HasSubstr("input.shape"))));
+                             HasSubstr("--set=input.shape=1,2,3"))));
   for (const int dim : {1, 2, 3}) spec_.add_shape(dim);
   const auto data_set = Open("image_folder");
   ASSERT_THAT(data_set, IsOk());
@@ -484,6 +490,89 @@ TEST_F(ImageFolderTest, AnImageThatHasGoneIsNamedOnce) {
               StatusIs(absl::StatusCode::kNotFound,
                        absl::StrCat("reading '", path,
                                     "': No such file or directory")));
+}
+
+TEST_F(ImageFolderTest, SaysWhatItPassesOver) {
+  WritePng("train/cat/a", "1.png", PixelBytes(0), 3, 2);
+  WriteFile(dir_ + "/train/cat", "2.gif", "GIF89a");
+  const auto data_set = Open("image_folder");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_EQ((*data_set)->num_examples(), 1);
+  EXPECT_THAT((*data_set)->Remarks(),
+              ElementsAre("'" + dir_ +
+                          "/train' has 1 entry that is not read (1 "
+                          ".gif): 'cat/2.gif'"));
+}
+
+TEST_F(ImageFolderTest, SaysThatColourIsLostAndByWhichFlagsItIsNot) {
+  WritePng("train/cat", "a.png", std::string(3 * 70 * 80, 'x'), 70, 80,
+           kColour);
+  const auto remarks = [this](int64_t channels, int64_t side) {
+    spec_.clear_shape();
+    for (const int64_t dim : {channels, side, side}) spec_.add_shape(dim);
+    const auto data_set =
+        Open("image_folder", Split::kTrain, Shape({channels, side, side}));
+    EXPECT_THAT(data_set, IsOk());
+    return (*data_set)->Remarks();
+  };
+  EXPECT_THAT(remarks(1, 28),
+              ElementsAre("images in colour become grey, and those of 70 x 80 "
+                          "become 28 x 28, as the model reads [1, 28, 28]; in "
+                          "colour: --set=input.shape=3,64,64 "
+                          "--set=model.input_shape=3,64,64"));
+  EXPECT_THAT(remarks(3, 28), IsEmpty());
+  // A crop fixes the size that the model reads.
+  MapSpec* const crop = spec_.add_map();
+  crop->set_type("random_crop");
+  Attr* const size = crop->add_attr();
+  size->set_name("size");
+  size->set_i(20);
+  spec_.clear_shape();
+  for (const int64_t dim : {1, 28, 28}) spec_.add_shape(dim);
+  const auto cropped = Open("image_folder", Split::kTrain, Shape({1, 20, 20}));
+  ASSERT_THAT(cropped, IsOk());
+  EXPECT_THAT((*cropped)->Remarks(),
+              ElementsAre(HasSubstr("--set=input.shape=3,28,28 "
+                                    "--set=model.input_shape=3,20,20")));
+}
+
+TEST_F(ImageFolderTest, SaysNothingOfGreyImages) {
+  WritePng("train/cat", "a.png", std::string(80 * 80, 'x'), 80, 80);
+  for (const int dim : {1, 2, 3}) spec_.add_shape(dim);
+  const auto data_set = Open("image_folder");
+  ASSERT_THAT(data_set, IsOk());
+  EXPECT_THAT((*data_set)->Remarks(), IsEmpty());
+}
+
+TEST_F(ImageFolderTest, ShrinksJpegsWholeUnlessDecodeIsScaled) {
+  const Bytes jpeg = EncodeJpeg(NoisyPixels(64, 64), 64, 64, 3);
+  ASSERT_EQ(mkdir((dir_ + "/train").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((dir_ + "/train/cat").c_str(), 0700), 0);
+  WriteFile(dir_ + "/train/cat", "a.jpg",
+            std::string(jpeg.begin(), jpeg.end()));
+  for (const int dim : {3, 12, 12}) spec_.add_shape(dim);
+  const auto values = [this](ImageDecode decode) {
+    spec_.set_decode(decode);
+    const auto data_set =
+        Open("image_folder", Split::kTrain, Shape({3, 12, 12}));
+    EXPECT_THAT(data_set, IsOk());
+    return Values(**data_set, 0);
+  };
+  const std::vector<float> full = values(FULL);
+  EXPECT_NE(values(SCALED), full);
+  EXPECT_EQ(values(FULL), full);
+}
+
+TEST_F(FileDataSetsTest, DecodeIsRefusedWithoutImageFiles) {
+  WriteFile(dir_, "train.csv", "label,a\n0,1\n");
+  spec_.set_decode(SCALED);
+  EXPECT_THAT(Open("csv", Split::kTrain, Shape({1})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("input.decode: SCALED"),
+                             HasSubstr("train.csv"))));
+  WriteFile(dir_, "train.tfrecord", Record(PixelBytes(0), 1));
+  EXPECT_THAT(Open("tfrecord"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("input.decode: SCALED")));
 }
 
 // As TensorFlow writes images.

@@ -42,8 +42,48 @@ TEST_F(ImageFolderTest, SortsClassesAndFilesByBytes) {
   EXPECT_THAT(folder->classes, ElementsAre("Zebras", "cats"));
   EXPECT_THAT(folder->files,
               ElementsAre(ImageFile{z, 0}, ImageFile{a, 1}, ImageFile{b, 1}));
-  EXPECT_EQ(folder->num_others, 0);
-  EXPECT_EQ(folder->example_of_others, "");
+  EXPECT_EQ(folder->others.count(), 0);
+}
+
+TEST_F(ImageFolderTest, FindsImagesAtAnyDepthInTheOrderOfTheirFolders) {
+  const std::string cats = MakeFolder("cats");
+  const std::string z = WriteFile(cats, "z.jpg", "");
+  const std::string a = MakeFolder("cats/a");
+  const std::string ab = WriteFile(MakeFolder("cats/a/b"), "1.jpg", "");
+  const std::string a2 = WriteFile(a, "2.jpg", "");
+  // '-' comes before '/'.
+  const std::string dash = WriteFile(MakeFolder("cats/a-b"), "3.jpg", "");
+  const absl::StatusOr<ImageFolder> folder = ScanImageFolder(dir_);
+  ASSERT_THAT(folder, IsOk());
+  EXPECT_THAT(folder->classes, ElementsAre("cats"));
+  EXPECT_THAT(folder->files, ElementsAre(ImageFile{z, 0}, ImageFile{a2, 0},
+                                         ImageFile{dash, 0}, ImageFile{ab, 0}));
+  EXPECT_EQ(folder->others.count(), 0);
+}
+
+TEST_F(ImageFolderTest, FollowsNoLinkInALoop) {
+  const std::string cats = MakeFolder("cats");
+  const std::string image = WriteFile(MakeFolder("cats/a"), "1.jpg", "");
+  ASSERT_EQ(symlink("..", (cats + "/a/up").c_str()), 0);
+  ASSERT_EQ(symlink("itself", (cats + "/itself").c_str()), 0);
+  const absl::StatusOr<ImageFolder> folder = ScanImageFolder(dir_);
+  ASSERT_THAT(folder, IsOk());
+  EXPECT_THAT(folder->files, ElementsAre(ImageFile{image, 0}));
+  EXPECT_EQ(folder->others.ToString(),
+            "2 entries that are not read (1 dangling link, 1 link in a loop): "
+            "'cats/a/up', "
+            "'cats/itself'");
+}
+
+TEST_F(ImageFolderTest, NeverOpensAFifo) {
+  const std::string image = WriteFile(MakeFolder("cats"), "a.jpg", "");
+  ASSERT_EQ(mkfifo((dir_ + "/cats/b.jpg").c_str(), 0600), 0);
+  ASSERT_EQ(symlink("b.jpg", (dir_ + "/cats/c.jpg").c_str()), 0);
+  const absl::StatusOr<ImageFolder> folder = ScanImageFolder(dir_);
+  ASSERT_THAT(folder, IsOk());
+  EXPECT_THAT(folder->files, ElementsAre(ImageFile{image, 0}));
+  EXPECT_EQ(folder->others.ToString(),
+            "2 entries that are not read (2 FIFO): 'cats/b.jpg', 'cats/c.jpg'");
 }
 
 TEST_F(ImageFolderTest, FollowsLinks) {
@@ -61,7 +101,7 @@ TEST_F(ImageFolderTest, CountsWhatIsNoImage) {
   WriteFile(cats, "a.jpg", "");
   WriteFile(cats, ".b.jpg", "");
   WriteFile(cats, "c.jpg.txt", "");
-  MakeFolder("cats/d.jpg");
+  WriteFile(cats, "d.GIF", "");
   MakeFolder(".git");
   ASSERT_EQ(symlink("nowhere", (cats + "/e.jpg").c_str()), 0);
   WriteFile(dir_, "f.jpg", "");
@@ -69,8 +109,11 @@ TEST_F(ImageFolderTest, CountsWhatIsNoImage) {
   ASSERT_THAT(folder, IsOk());
   EXPECT_THAT(folder->classes, ElementsAre("cats"));
   EXPECT_THAT(folder->files, ElementsAre(ImageFile{cats + "/a.jpg", 0}));
-  EXPECT_EQ(folder->num_others, 6);
-  EXPECT_EQ(folder->example_of_others, dir_ + "/.git");
+  EXPECT_EQ(folder->others.ToString(),
+            "6 entries that are not read (1 .gif, 1 .txt, 1 beside the "
+            "classes' folders, 1 "
+            "dangling link, 2 hidden): '.git', 'cats/.b.jpg', 'cats/c.jpg.txt' "
+            "and 3 more");
 }
 
 TEST_F(ImageFolderTest, NamesAClassWithoutImages) {
