@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
 #include "common/tensor/shape.h"
@@ -43,7 +44,8 @@ struct DataSetRequest {
   Split split = Split::kTrain;
   // Types without has_targets are not asked for kTargets.
   LabelSpec labels;
-  // The run's, by which columns and classes go; null: a new run's training half.
+  // The run's, by which columns and classes go; null: a new run's training
+  // half.
   std::shared_ptr<const DataSchema> run = nullptr;
 };
 
@@ -63,6 +65,9 @@ struct PartNames {
   std::vector<std::string> endings;
   // Beginnings of a half's files besides "train" and "test".
   std::vector<std::string> also_train = {};
+  // Without endings: whether an entry of input.dir, by its name, is of the test
+  // half. Null: the type makes the half.
+  bool (*is_test)(absl::string_view entry) = nullptr;
 };
 
 // The paths of one part.

@@ -9,6 +9,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
@@ -114,6 +115,11 @@ absl::StatusOr<std::unique_ptr<Part>> IdxPart::Open(
 DataSetType MakeType() {
   DataSetType type;
   type.help = "the four MNIST files in input.dir, plain or .gz";
+  type.names.is_test = [](absl::string_view entry) {
+    return absl::StrContains(entry, "ubyte") &&
+           (absl::StrContains(entry, "t10k") ||
+            absl::StrContains(entry, "test"));
+  };
   type.open = &IdxPart::Open;
   return type;
 }

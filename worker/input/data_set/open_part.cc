@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set/numbered_parts.h"
 
 namespace muster {
 namespace {
@@ -22,24 +24,14 @@ namespace fs = std::filesystem;
 // As many names of a folder's contents are told.
 constexpr size_t kMaxListed = 10;
 
-// Without "-00000-of-00004".
-absl::string_view WithoutShard(absl::string_view name) {
-  const size_t of = name.rfind("-of-");
-  if (of == absl::string_view::npos) return name;
-  const size_t dash = name.rfind('-', of - 1);
-  if (of == 0 || dash == absl::string_view::npos) return name;
-  const absl::string_view first = name.substr(dash + 1, of - dash - 1);
-  const absl::string_view second = name.substr(of + 4);
-  const auto is_number = [](absl::string_view text) {
-    return !text.empty() &&
-           std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-  };
-  return is_number(first) && is_number(second) ? name.substr(0, dash) : name;
-}
-
 bool HasEnding(absl::string_view name, const PartNames& names) {
   absl::ConsumeSuffix(&name, ".gz");
-  name = WithoutShard(name);
+  // "train.csv-00000-of-00004".
+  const std::optional<NumberedPart> part = FindPartNumber(name);
+  if (part.has_value() && part->after.empty()) {
+    name = absl::string_view(part->before);
+    absl::ConsumeSuffix(&name, part->of.substr(0, 1));
+  }
   return std::any_of(names.endings.begin(), names.endings.end(),
                      [name](const std::string& ending) {
                        return absl::EndsWithIgnoreCase(name, ending);
@@ -123,6 +115,14 @@ absl::StatusOr<std::vector<std::string>> FindPart(const std::string& dir,
   return paths;
 }
 
+// A file of the half, or a folder for such.
+bool IsOfPart(const std::string& path, absl::string_view name, Split split,
+              const PartNames& names) {
+  std::error_code ignored;
+  return Begins(name, split, names) &&
+         (HasEnding(name, names) || fs::is_directory(path, ignored));
+}
+
 absl::Status CheckColumns(const Part& part, absl::Span<const Column> known) {
   const std::vector<Column>& found = part.columns();
   const size_t common = std::min(found.size(), known.size());
@@ -170,14 +170,36 @@ absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
     half.parts.push_back({request.spec.dir()});
     return half;
   }
-  ASSIGN_OR_RETURN(half.files,
+  ASSIGN_OR_RETURN(std::vector<std::string> found,
                    FindPart(request.spec.dir(), request.split, type.names));
+  ASSIGN_OR_RETURN(ChosenParts chosen,
+                   ChooseParts(std::move(found), request.spec.parts()));
+  half.files = std::move(chosen.paths);
+  half.remarks = std::move(chosen.remarks);
   if (type.pair != nullptr) {
     ASSIGN_OR_RETURN(half.parts, type.pair(request, half.files));
     return half;
   }
   for (const std::string& file : half.files) half.parts.push_back({file});
   return half;
+}
+
+absl::StatusOr<std::string> DescribeHalf(const DataSetType& type,
+                                         const DataSetRequest& request) {
+  const std::string& dir = request.spec.dir();
+  if (type.names.endings.empty() && type.names.is_test == nullptr) {
+    return absl::StrCat("input.type \"", request.spec.type(), "\" makes it");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListFolder(dir));
+  for (const std::string& entry : entries) {
+    const std::string path = absl::StrCat(dir, "/", entry);
+    if (type.names.is_test != nullptr
+            ? type.names.is_test(entry)
+            : IsOfPart(path, entry, request.split, type.names)) {
+      return absl::StrCat("'", path, "'");
+    }
+  }
+  return "";
 }
 
 absl::StatusOr<std::unique_ptr<Part>> OpenPartLike(
