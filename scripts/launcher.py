@@ -128,7 +128,8 @@ def report_success(printer, train_dir, started):
                      if result.get(name) is not None), None)
         printer.say("%s after %s global steps in %.1f s" % (
             "%s %.4f" % (name.replace("_", " "), result[name]) if name
-            else "no finite figure", result["global_step"], result["wall_s"]))
+            else "no finite figure" if "test_loss" in result
+            else "not evaluated (no test half)", result["global_step"], result["wall_s"]))
         printer.say("result      %s" % path)
     checkpoint = newest_checkpoint(train_dir)
     if checkpoint is not None:

@@ -155,7 +155,9 @@ class LauncherTest(harness.TestCase):
         for figures, said in (
                 ('"test_loss": 0.25', "test loss 0.2500 after 10 global steps"),
                 ('"test_accuracy": null, "test_loss": null',
-                 "no finite figure after 10 global steps")):
+                 "no finite figure after 10 global steps"),
+                ('"final_loss": 1',
+                 "not evaluated (no test half) after 10 global steps")):
             launcher = self.launch(
                 'echo \'{%s, "global_step": 10, "wall_s": 1}\' '
                 '> "$DIR/train/result.json"; touch "$DIR/done"' % figures,

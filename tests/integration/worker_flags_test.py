@@ -421,6 +421,20 @@ class WorkerFlagsTest(harness.TestCase):
         self.assertFalse(os.path.exists(
             self.path("train/ckpt-000000000004")))
 
+    def test_without_a_test_half_it_trains_and_says_so(self):
+        flags = self.idx_training(t10k_images_idx3_ubyte=None,
+                                  t10k_labels_idx1_ubyte=None)
+        code, output = self.standalone(*flags)
+        self.assertEqual(code, 0, output)
+        self.assertIn("nothing is evaluated", output)
+        with open(self.path("train/result.json"), encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual(result["global_step"], 4)
+        self.assertNotIn("test_loss", result)
+        self.assert_refused(
+            self.run_worker("evaluate", "--train_dir=" + self.path("train")),
+            "t10k-images-idx3-ubyte", "input.test_fraction")
+
     def test_truncated_data_file(self):
         self.assert_refused(
             self.standalone(

@@ -139,8 +139,11 @@ absl::Status Stats(const VerbCall& call, VerbResult* result) {
                    Measure(*data_set, training.input().on_bad_record()));
   absl::StrAppend(&result->out, data_set->num_examples(), " examples of ",
                   data_set->example_shape().ToString(),
-                  DescribeLabels(statistics),
-                  AsAttributes(statistics.channels));
+                  DescribeLabels(statistics));
+  for (const std::string& remark : data_set->Remarks()) {
+    absl::StrAppend(&result->out, remark, "\n");
+  }
+  absl::StrAppend(&result->out, AsAttributes(statistics.channels));
   if (statistics.bad_rows > 0) {
     absl::StrAppend(&result->out, statistics.bad_rows,
                     " bad rows are left out\n");

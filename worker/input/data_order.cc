@@ -40,6 +40,31 @@ std::vector<int64_t> EpochPermutation(int64_t n, uint64_t seed, int64_t epoch,
   return permutation;
 }
 
+namespace {
+
+absl::Status TooFewRows(int64_t num_examples,
+                        const DataOrder::Options& options) {
+  // Divided one by one: a product might overflow.
+  const int64_t batch_size =
+      num_examples / options.num_workers / options.batches_per_step;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input.batch_size: ", options.num_workers, " worker(s) with ",
+      options.batches_per_step, " batch(es) of ", options.batch_size, " want ",
+      options.num_workers, " * ", options.batches_per_step, " * ",
+      options.batch_size, " training examples for one step, the data set has ",
+      num_examples,
+      batch_size > 0
+          ? absl::StrCat(
+                ": --set=input.batch_size=", batch_size,
+                ", or, where that is set, "
+                "--set=input.global_batch_size=",
+                batch_size * options.num_workers * options.batches_per_step)
+          : ", fewer than batches: train with fewer workers, towers or "
+            "accumulated batches"));
+}
+
+}  // namespace
+
 absl::Status DataOrder::Check(const Options& options) {
   if (options.batch_size < 1) {
     return absl::InvalidArgumentError(
@@ -65,14 +90,7 @@ absl::StatusOr<DataOrder> DataOrder::Create(int64_t num_examples,
   // Divided one by one: a product might overflow.
   const int64_t steps = num_examples / options.num_workers /
                         options.batches_per_step / options.batch_size;
-  if (steps < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input.batch_size: ", options.num_workers, " worker(s) with ",
-        options.batches_per_step, " batch(es) of ", options.batch_size,
-        " want ", options.num_workers, " * ", options.batches_per_step, " * ",
-        options.batch_size,
-        " training examples for one step, the data set has ", num_examples));
-  }
+  if (steps < 1) return TooFewRows(num_examples, options);
   return DataOrder(num_examples, options);
 }
 

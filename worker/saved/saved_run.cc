@@ -16,6 +16,7 @@
 #include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
+#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/fill_batch.h"
 #include "worker/saved/prediction_file.h"
 #include "worker/saved/test_rows.h"
@@ -288,6 +289,7 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   RETURN_IF_ERROR(CheckEvaluation(training, *model));
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
                    OpenDataSet(training, *model, Split::kTest));
+  SayRemarks("test data", data_set->Remarks(), options.model.reporter);
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);

@@ -2,6 +2,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/fill_batch.h"
 #include "worker/training/training_parts.h"
 
@@ -17,6 +18,7 @@ absl::StatusOr<std::unique_ptr<TestRows>> TestRows::Open(
   auto rows = absl::WrapUnique(new TestRows(training, reporter));
   ASSIGN_OR_RETURN(rows->data_set_,
                    OpenDataSet(training, model, Split::kTest, kind));
+  SayRemarks("test data", rows->data_set_->Remarks(), reporter);
   // Also where nobody looks at labels they are there: class 0, target 0.
   rows->batch_ =
       MakeLabelledBatch(model.batch_size(), rows->data_set_->example_shape(),

@@ -39,9 +39,12 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
       "opening of --train_dir", [&] { return OfFile(parts->OpenTrainDir()); }));
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
-  parts->evaluator_ = std::make_unique<Evaluator>(
-      worker.options->training.evaluation(), worker.test_set, worker.test_model,
-      worker.client, parts->rounds_.get(), worker.bad_records);
+  if (worker.test_set != nullptr) {
+    parts->evaluator_ = std::make_unique<Evaluator>(
+        worker.options->training.evaluation(), worker.test_set,
+        worker.test_model, worker.client, parts->rounds_.get(),
+        worker.bad_records);
+  }
   return parts;
 }
 

@@ -49,6 +49,7 @@ class ChiefParts {
     int64_t num_examples = 0;
     RowOrder row_order = RowOrder::kPermutation;
     DataFiles data;
+    // Both are null without a test half.
     CompiledModel* test_model = nullptr;
     const DataSet* test_set = nullptr;
     // Null: a bad record is an error.
@@ -71,6 +72,7 @@ class ChiefParts {
   // Errors: TrainDirLock::CheckHeld's, of a file.
   absl::Status CheckHeld() const;
   ModelSaver* saver() { return saver_.get(); }
+  // Null without a test half.
   Evaluator* evaluator() { return evaluator_.get(); }
 
  private:

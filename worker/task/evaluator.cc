@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 #include "worker/client/call_status.h"
@@ -48,6 +49,31 @@ absl::Status CheckEvaluation(const TrainingSpec& training,
       "stop.target_accuracy wants the metric accuracy, which this evaluation "
       "does not have: add evaluation { metric { type: \"accuracy\" } } if the "
       "model has classes, or leave stop.target_accuracy out");
+}
+
+std::string DescribeNoEvaluation(const TrainingSpec& training) {
+  return absl::StrCat("'", training.input().dir(),
+                      "' has no files of a test half: nothing is evaluated "
+                      "(--set=input.test_fraction=0.1 keeps a part of the "
+                      "rows for it)");
+}
+
+absl::Status CheckNoEvaluation(const TrainingSpec& training) {
+  std::string goal;
+  if (training.stop().target_accuracy() > 0) {
+    goal = absl::StrCat("stop.target_accuracy is ",
+                        training.stop().target_accuracy());
+  } else if (training.evaluation().every_steps() > 0) {
+    goal = absl::StrCat("evaluation.every_steps is ",
+                        training.evaluation().every_steps());
+  } else {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      goal, ", but '", training.input().dir(),
+      "' has no files of a test half: leave it out "
+      "(--set=evaluation.every_steps=0), or keep a part of the rows as test "
+      "half (--set=input.test_fraction=0.1)"));
 }
 
 absl::StatusOr<EvaluationSums> EvaluationSums::Create(

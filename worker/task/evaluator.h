@@ -2,6 +2,7 @@
 #define WORKER_TASK_EVALUATOR_H_
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,11 @@ namespace muster {
 // accuracy. InvalidArgument naming the field else.
 absl::Status CheckEvaluation(const TrainingSpec& training,
                              const CompiledModel& model);
+
+// Without a test half: what follows from that, in one line; OK if the training
+// wants no evaluation before its end, else InvalidArgument naming the field.
+std::string DescribeNoEvaluation(const TrainingSpec& training);
+absl::Status CheckNoEvaluation(const TrainingSpec& training);
 
 // An evaluation under way, batch by batch.
 class EvaluationSums {

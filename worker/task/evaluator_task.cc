@@ -13,6 +13,7 @@
 #include "worker/checkpoint/finished_run.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/fill_batch.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/result_file.h"
@@ -62,6 +63,7 @@ absl::Status EvaluatorTask::CreateParts() {
   RETURN_IF_ERROR(CreateModel());
   ASSIGN_OR_RETURN(test_set_, OpenDataSet(options_.training, *saved_->model(),
                                           Split::kTest));
+  SayRemarks("test data", test_set_->Remarks(), options_.reporter);
   batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
   if (options_.training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);

@@ -126,7 +126,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("batch_size", result.batch_size);
   json.AddCount("accumulate_batches", result.accumulate_batches);
   json.AddCount("rows_per_push", result.rows_per_push);
-  AddEvaluation(result.evaluation, &json);
+  if (result.evaluation.has_value()) AddEvaluation(*result.evaluation, &json);
   json.AddNumber("final_loss", result.final_loss);
   json.AddCount("global_step", result.global_step);
   json.AddCount("start_step", result.start_step);

@@ -61,7 +61,8 @@ struct TrainingResult {
   int64_t accumulate_batches = 1;
   int64_t rows_per_push = 0;
 
-  EvaluationResult evaluation;
+  // Absent without a test half.
+  std::optional<EvaluationResult> evaluation;
   // The loss of the chief's last step in this run.
   double final_loss = kNotMeasured;
   // Updates over all workers, of all runs in this train_dir.

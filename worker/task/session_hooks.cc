@@ -102,19 +102,26 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     hooks->Add(MakeKeptTraining(options, parts));
     hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
   }
-  hooks->evaluation_ = hooks->Add(MakeEvaluation(options, parts));
-  StopConditions* const stop = hooks->Add(MakeStopConditions(options, parts));
-  hooks->evaluation_->AddListener(
+  hooks->AddEvaluation(options, parts);
+  hooks->AddInputImages(options.training.summary(), parts.summaries);
+  return hooks;
+}
+
+void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
+  if (parts.evaluate == nullptr) {
+    Add(MakeStopConditions(options, parts));
+    return;
+  }
+  evaluation_ = Add(MakeEvaluation(options, parts));
+  StopConditions* const stop = Add(MakeStopConditions(options, parts));
+  evaluation_->AddListener(
       [stop](int64_t global_step, const EvaluationResult& result) {
         static_cast<void>(global_step);
         stop->OnEvaluation(result);
       });
-  if (parts.summaries.writer != nullptr) {
-    hooks->evaluation_->AddListener(
-        MakeEvaluationSummaries(parts.summaries.writer, parts.reporter));
-  }
-  hooks->AddInputImages(options.training.summary(), parts.summaries);
-  return hooks;
+  if (parts.summaries.writer == nullptr) return;
+  evaluation_->AddListener(
+      MakeEvaluationSummaries(parts.summaries.writer, parts.reporter));
 }
 
 void SessionHooks::AddInputImages(const SummarySpec& summary,
@@ -122,6 +129,7 @@ void SessionHooks::AddInputImages(const SummarySpec& summary,
   auto hook = MakeInputImages(summary, parts);
   if (hook == nullptr) return;
   InputImages* const images = Add(std::move(hook));
+  if (evaluation_ == nullptr) return;
   evaluation_->AddListener(
       [images](int64_t global_step, const EvaluationResult& result) {
         static_cast<void>(result);

@@ -60,6 +60,7 @@ class SessionHooks {
     // As CheckpointSaver's.
     std::function<void(const std::string& folder, const EndRecord& end)>
         after_last_save;
+    // Null: there is no test half.
     Evaluation::Evaluate evaluate;
     RequestStop stop_job;
     SummaryParts summaries;
@@ -84,7 +85,9 @@ class SessionHooks {
  private:
   SessionHooks() = default;
 
-  // The images that are shown at each evaluation, too. REQUIRES: evaluation_.
+  // The evaluation, and what goes by its results.
+  void AddEvaluation(const Options& options, const Parts& parts);
+  // The images that are shown at each evaluation, too.
   void AddInputImages(const SummarySpec& summary, const SummaryParts& parts);
 
   // Appends to the order.

@@ -27,9 +27,11 @@
 #include "worker/client/call_status.h"
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/input/data_set/create_data_set.h"
 #include "worker/input/data_set/data_files.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_sections.h"
+#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/class_names_file.h"
@@ -176,12 +178,13 @@ absl::Status WorkerTask::CreateModel() {
   ASSIGN_OR_RETURN(placed_, PlaceModel(training, towers_->model().parameters(),
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
+  SayPlacement();
+  if (test_set_ == nullptr) return absl::OkStatus();
   const ReplicaDevices& devices = test_devices_.backends.empty()
                                       ? opened_.towers.front().devices
                                       : test_devices_;
   ASSIGN_OR_RETURN(test_model_,
                    CompileTestModel(training, devices, MemoryBytes(opened_)));
-  SayPlacement();
   return absl::OkStatus();
 }
 
@@ -193,14 +196,21 @@ absl::Status WorkerTask::CreateData() {
   }
   if (!is_chief()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
+  ASSIGN_OR_RETURN(const bool has_test_half, HasTestHalf(training.input()));
+  if (!has_test_half) {
+    options_.reporter.Info(DescribeNoEvaluation(training));
+    return CheckNoEvaluation(training);
+  }
   ASSIGN_OR_RETURN(test_set_,
                    OpenDataSet(training, towers_->model(), Split::kTest));
+  SayRemarks("test data", test_set_->Remarks(), options_.reporter);
   return absl::OkStatus();
 }
 
 absl::Status WorkerTask::OpenTrainingHalf() {
   const TrainingSpec& training = options_.training;
   std::vector<std::string> files;
+  std::vector<std::string> remarks;
   if (training.input().stream()) {
     ASSIGN_OR_RETURN(open_stream_,
                      OpenTrainingStream(training, towers_->model()));
@@ -208,13 +218,16 @@ absl::Status WorkerTask::OpenTrainingHalf() {
                      open_stream_());
     files = stream->Files();
     training_half_ = stream->Schema();
+    remarks = stream->Remarks();
   } else {
     ASSIGN_OR_RETURN(data_set_,
                      OpenDataSet(training, towers_->model(), Split::kTrain));
     files = data_set_->Files();
     training_half_ = data_set_->Schema();
+    remarks = data_set_->Remarks();
   }
   SayData(files);
+  SayRemarks("training data", remarks, options_.reporter);
   if (is_chief()) {
     data_files_ =
         DescribeDataFiles(num_examples(), training.input().dir(), files);
@@ -460,10 +473,12 @@ absl::Status WorkerTask::CreateHooks() {
                                  const EndRecord& end) {
     MarkFinished(folder, end);
   };
-  parts.evaluate = [this] {
-    return chief_->evaluator()->Evaluate(
-        [this] { return session_->MayGoOn(); });
-  };
+  if (test_set_ != nullptr) {
+    parts.evaluate = [this] {
+      return chief_->evaluator()->Evaluate(
+          [this] { return session_->MayGoOn(); });
+    };
+  }
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
     session_->StopJob(reason, failure);
@@ -700,12 +715,12 @@ void WorkerTask::MarkFinished(const std::string& folder,
 
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
-  if (options_.train_dir.empty() || !evaluated.has_value()) {
-    return absl::OkStatus();
-  }
+  // The evaluation at the end has failed, or there is none.
+  const bool failed = test_set_ != nullptr && !evaluated.has_value();
+  if (options_.train_dir.empty() || failed) return absl::OkStatus();
   RETURN_IF_ERROR(chief_->CheckHeld());
   TrainingResult result = DescribeRun();
-  result.evaluation = *evaluated;
+  result.evaluation = evaluated;
   result.final_loss = session_->last_loss();
   result.global_step = end.global_step;
   result.start_step = session_->first_global_step();
@@ -723,7 +738,8 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   if (!finished_before_.empty() && result.start_step == result.global_step) {
     // A start without a step has no loss and no rates, but the file has.
     const absl::StatusOr<std::string> old = ReadFile(path);
-    if (old.ok() && HasEvaluation(*old, result.evaluation)) {
+    if (old.ok() &&
+        (!evaluated.has_value() || HasEvaluation(*old, *evaluated))) {
       options_.reporter.Info(absl::StrCat(path, " stays as it is"));
       return absl::OkStatus();
     }

@@ -409,6 +409,7 @@ std::string SemanticText(const TrainingSpec& spec) {
   semantic.mutable_model()->clear_device_rule();
   semantic.mutable_model()->clear_pipeline();
   semantic.mutable_input()->clear_dir();
+  semantic.mutable_input()->clear_parts();
   semantic.mutable_input()->clear_prefetch();
   semantic.mutable_input()->clear_threads();
   SortAttrs(semantic.mutable_optimizer()->mutable_attr());

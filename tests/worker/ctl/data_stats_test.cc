@@ -45,6 +45,17 @@ TEST(DataStatsTest, PrintsSizeClassesMeanAndSpread) {
                                 HasSubstr("name: \"std\" s: \"1.58114\"")));
 }
 
+TEST(DataStatsTest, MeasuresTheTrainingHalfThatTestFractionLeaves) {
+  const VerbResult result =
+      RunVerb({"data", "stats", "--training=" + WriteTraining(kRows),
+               "--set=input.test_fraction=0.5", "--set=seed=5"},
+              nullptr);
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("1 examples of [2] in 3 classes"),
+                    HasSubstr("0.5: 1 of 2 rows are the train half\n")));
+}
+
 TEST(DataStatsTest, LeavesBadRowsOutIfTheTrainingDoes) {
   const std::string training = WriteTraining(std::string(kRows) + "7\n");
   const VerbResult result = RunVerb({"data", "stats", "--training=" + training,

@@ -176,6 +176,20 @@ TEST(DataOrderTest, RefusesASetSmallerThanOneLockStep) {
                              HasSubstr("2 * 1 * 128"), HasSubstr("255"))));
 }
 
+TEST(DataOrderTest, SetsTooSmall_AreToldTheBatchThatFits) {
+  DataOrder::Options options = Options(128, 0, 2);
+  options.batches_per_step = 3;
+  EXPECT_THAT(DataOrder::Create(255, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--set=input.batch_size=42,"),
+                             HasSubstr("--set=input.global_batch_size=252"))));
+  options.batch_size = 42;
+  EXPECT_THAT(DataOrder::Create(255, options), IsOk());
+  EXPECT_THAT(DataOrder::Create(5, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("fewer workers, towers")));
+}
+
 TEST(DataOrderTest, RefusesNumbersOutOfRange) {
   EXPECT_FALSE(DataOrder::Create(10, Options(0, 0, 1)).ok());
   EXPECT_FALSE(DataOrder::Create(10, Options(-1, 0, 1)).ok());

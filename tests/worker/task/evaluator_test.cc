@@ -18,6 +18,9 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 constexpr int64_t kClasses = 10;
 // Ten examples are two batches and a half.
 constexpr int64_t kRows = 4;
@@ -135,6 +138,24 @@ TEST_F(EvaluatorTest, AStopOfTheChiefEndsItsEvaluation) {
   const CountingDataSet data_set(kClasses);
   Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
   EXPECT_TRUE(IsStopped(evaluator.Evaluate([] { return false; }).status()));
+}
+
+TEST(CheckNoEvaluationTest, NamesTheFieldThatWantsATestHalf) {
+  TrainingSpec training;
+  training.mutable_input()->set_dir("/data/d");
+  EXPECT_THAT(CheckNoEvaluation(training), IsOk());
+  EXPECT_THAT(DescribeNoEvaluation(training),
+              AllOf(HasSubstr("'/data/d' has no files of a test half"),
+                    HasSubstr("nothing is evaluated")));
+  training.mutable_evaluation()->set_every_steps(5);
+  EXPECT_THAT(CheckNoEvaluation(training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("evaluation.every_steps is 5"),
+                             HasSubstr("--set=input.test_fraction=0.1"))));
+  training.mutable_stop()->set_target_accuracy(0.5);
+  EXPECT_THAT(CheckNoEvaluation(training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop.target_accuracy is 0.5")));
 }
 
 }  // namespace

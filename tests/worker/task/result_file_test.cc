@@ -22,8 +22,9 @@ std::string ReadAll(const std::string& path) {
 TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   TrainingResult result;
   result.model = "a \"quoted\"\nname";
-  result.evaluation.metrics.values = {{"accuracy", 0.91}};
-  result.evaluation.metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
+  MetricResult& metrics = result.evaluation.emplace().metrics;
+  metrics.values = {{"accuracy", 0.91}};
+  metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
   result.workers.resize(2);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
@@ -37,6 +38,14 @@ TEST(ResultFileTest, IsValidJsonWithEveryMember) {
         "time_to_first_step_s", "stop_reason", "muster_version"}) {
     EXPECT_NE(json->Find(name), nullptr) << name;
   }
+}
+
+TEST(ResultFileTest, WithoutATestHalf_HasNoFiguresOfOne) {
+  const auto json = ParseJson(ResultJson(TrainingResult()));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("test_loss"), nullptr);
+  EXPECT_EQ(json->Find("test_examples"), nullptr);
+  EXPECT_NE(json->Find("final_loss"), nullptr);
 }
 
 TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {

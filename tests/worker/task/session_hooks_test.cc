@@ -31,10 +31,12 @@ class SessionHooksTest : public ::testing::Test {
       calls_.push_back(path);
       return absl::OkStatus();
     };
-    parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
-      calls_.push_back("evaluate");
-      return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
-    };
+    if (has_test_half_) {
+      parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
+        calls_.push_back("evaluate");
+        return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
+      };
+    }
     auto hooks = SessionHooks::Create(options_, parts);
     EXPECT_THAT(hooks, IsOk());
     return *std::move(hooks);
@@ -47,6 +49,7 @@ class SessionHooksTest : public ::testing::Test {
   }
 
   SessionHooks::Options options_;
+  bool has_test_half_ = true;
   std::vector<std::string> calls_;
 };
 
@@ -60,6 +63,15 @@ TEST_F(SessionHooksTest, ChiefSavesBeforeItEvaluates) {
   EXPECT_EQ(hooks->newest_checkpoint(), "ckpt-1");
   ASSERT_TRUE(hooks->evaluated().has_value());
   EXPECT_EQ(hooks->evaluated()->metrics.Find("accuracy"), 0.5);
+}
+
+TEST_F(SessionHooksTest, ChiefWithoutATestHalfSavesAndEvaluatesNothing) {
+  options_.chief = options_.saves = true;
+  has_test_half_ = false;
+  const auto hooks = Make();
+  End(*hooks);
+  EXPECT_EQ(calls_, std::vector<std::string>{"save"});
+  EXPECT_FALSE(hooks->evaluated().has_value());
 }
 
 TEST_F(SessionHooksTest, ChiefSavesNoModelThatHasDiverged) {

@@ -73,6 +73,16 @@ class WorkerTaskDataTest : public LocalTraining {
     return task.ok() ? (*task)->Run() : -1;
   }
 
+  // The error of a worker that does not start.
+  absl::Status Refused(std::vector<std::string> overrides) {
+    overrides.push_back("stop.steps=3");
+    overrides.push_back(absl::StrCat("input.dir=", dir_));
+    const auto options =
+        MakeOptions(kTraining, overrides, NewTrainDir("refused"));
+    if (!options.ok()) return options.status();
+    return CreateTask(*options).status();
+  }
+
   static std::string Parameters(const std::string& train_dir, int64_t step) {
     const std::string bytes = ReadAll(absl::StrCat(
         train_dir, "/", CheckpointName(step), "/parameters.safetensors"));
@@ -129,6 +139,75 @@ TEST_F(WorkerTaskDataTest, TrainsOnInSpiteOfBadRecords) {
                                       HasSubstr("line 32 of '"))));
   EXPECT_THAT(Lines(), Contains(HasSubstr("bad_records=1")));
   EXPECT_THAT(Lines(), Contains(HasSubstr("1 of 7 rows are bad")));
+}
+
+TEST_F(WorkerTaskDataTest,
+       WithoutATestHalf_TrainsAndSaysThatNothingIsEvaluated) {
+  std::filesystem::remove(absl::StrCat(dir_, "/test.csv"));
+  const std::string train_dir = NewTrainDir("no_test_half");
+  ASSERT_EQ(Train(train_dir, 3), kExitDone);
+  EXPECT_THAT(Lines(), Contains(HasSubstr("nothing is evaluated")));
+  EXPECT_THAT(Lines(), Not(Contains(HasSubstr("test_loss="))));
+  const auto result = ReadResult(train_dir);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("test_loss"), nullptr);
+  EXPECT_EQ(result->Find("global_step")->text, "3");
+  // A start without a step leaves the figures that are there.
+  const std::string before = ReadAll(train_dir + "/result.json");
+  ASSERT_EQ(Train(train_dir, 3), kExitDone);
+  EXPECT_EQ(ReadAll(train_dir + "/result.json"), before);
+}
+
+TEST_F(WorkerTaskDataTest, WithoutATestHalf_AGoalThatNeedsItIsRefused) {
+  std::filesystem::remove(absl::StrCat(dir_, "/test.csv"));
+  EXPECT_THAT(Refused({"evaluation.every_steps=2"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("evaluation.every_steps is 2")));
+  EXPECT_THAT(Refused({"evaluation.every_steps=2", "stop.target_accuracy=0.9"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop.target_accuracy is 0.9")));
+}
+
+TEST_F(WorkerTaskDataTest, ATestHalfThatIsBroken_IsNoAbsence) {
+  std::filesystem::remove(absl::StrCat(dir_, "/test.csv"));
+  std::filesystem::create_directories(absl::StrCat(dir_, "/test"));
+  EXPECT_THAT(Refused({}), StatusIs(absl::StatusCode::kNotFound));
+  WriteRows("test/part-0-of-2.csv", 6);
+  EXPECT_THAT(Refused({}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("1 of 2 are missing")));
+}
+
+TEST_F(WorkerTaskDataTest, PartsThatAreThere_AreTrainedOnAndCounted) {
+  std::filesystem::remove(absl::StrCat(dir_, "/train.csv"));
+  WriteRows("train-0-of-3.csv", 10);
+  WriteRows("train-2-of-3.csv", 10);
+  EXPECT_THAT(Refused({}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("train-1-of-3.csv'")));
+  for (const std::string stream : {"false", "true"}) {
+    const std::string train_dir = NewTrainDir("any_" + stream);
+    ASSERT_EQ(
+        Train(train_dir, 3, {"input.parts=ANY", "input.stream=" + stream}),
+        kExitDone);
+  }
+  EXPECT_THAT(
+      Lines(),
+      Contains(HasSubstr("training data: input.parts is ANY: 2 of 3 parts"))
+          .Times(2));
+}
+
+TEST_F(WorkerTaskDataTest, ATestFraction_IsEvaluatedOnAndNotTrainedOn) {
+  std::filesystem::remove(absl::StrCat(dir_, "/test.csv"));
+  const std::string train_dir = NewTrainDir("fraction");
+  ASSERT_EQ(Train(train_dir, 3, {"input.test_fraction=0.3"}), kExitDone);
+  const auto result = ReadResult(train_dir);
+  ASSERT_THAT(result, IsOk());
+  const std::string& test_rows = result->Find("test_examples")->text;
+  EXPECT_THAT(Lines(), Contains(HasSubstr(absl::StrCat(
+                           "test data: input.test_fraction is 0.3: ", test_rows,
+                           " of 30 rows"))));
+  EXPECT_THAT(Lines(), Contains(HasSubstr(absl::StrCat(
+                           "training data: ", 30 - std::stoi(test_rows),
+                           " rows in 3 classes"))));
 }
 
 }  // namespace

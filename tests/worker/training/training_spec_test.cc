@@ -260,15 +260,18 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
        {"seed=2", "input.batch_size=9", "optimizer=sgd", "placement=greedy",
         "optimizer.adam.beta1=0.8", "model.dense.units=4",
         "input.shuffle=false", "gradient.clip.by_norm=1",
-        "optimizer.schedule.warmup_steps=3", "non_finite.allow=true"}) {
+        "optimizer.schedule.warmup_steps=3", "non_finite.allow=true",
+        "input.header=false", "input.test_fraction=0.1",
+        "input.decode=SCALED"}) {
     EXPECT_NE(FingerprintAfter(assignment), base) << assignment;
   }
   for (const char* assignment :
        {"stop.steps=99", "stop.epochs=3", "input.dir=/elsewhere",
-        "input.prefetch=7", "input.threads=3", "checkpoint.every_steps=5",
-        "checkpoint.keep=2", "evaluation.every_steps=3",
-        "summary.every_steps=7", "stop.seconds=9", "non_finite.max_refusals=9",
-        "log_tensors.every_steps=7", "compute.bf16=true", "compute.tf32=false",
+        "input.prefetch=7", "input.threads=3", "input.parts=ANY",
+        "checkpoint.every_steps=5", "checkpoint.keep=2",
+        "evaluation.every_steps=3", "summary.every_steps=7", "stop.seconds=9",
+        "non_finite.max_refusals=9", "log_tensors.every_steps=7",
+        "compute.bf16=true", "compute.tf32=false",
         "compute.cuda_graphs=false"}) {
     EXPECT_EQ(FingerprintAfter(assignment), base) << assignment;
   }

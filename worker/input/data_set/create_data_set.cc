@@ -1,5 +1,6 @@
 #include "worker/input/data_set/create_data_set.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -7,10 +8,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
+#include "worker/input/data_set/open_part.h"
 #include "worker/input/data_set/parts_data_set.h"
+#include "worker/input/data_set/split_data_set.h"
 
 namespace muster {
 namespace {
+
+constexpr char kTestAdvice[] =
+    "no test half (a training with --set=input.test_fraction=0.1 keeps a part "
+    "of its rows as one)";
 
 absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
   const char* unused = nullptr;
@@ -52,31 +59,43 @@ absl::StatusOr<Shape> StoredShape(const InputSpec& spec,
   return shape;
 }
 
-}  // namespace
-
-absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
-                                                  const Shape& input_shape,
-                                                  uint64_t seed, Split split,
-                                                  const LabelSpec& labels) {
-  const absl::StatusOr<DataSetType> type = DataSetRegistry::Find(spec.type());
-  if (!type.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input.type: ", type.status().message()));
+absl::Status CheckFraction(const InputSpec& spec) {
+  const double fraction = spec.test_fraction();
+  if (!(fraction >= 0 && fraction < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.test_fraction: wanted a number between 0 and 1, found ",
+        fraction));
   }
-  RETURN_IF_ERROR(CheckColumns(spec, *type));
-  DataSetRequest request = {spec, input_shape, seed, split, labels};
-  if (labels.kind != LabelKind::kTargets) request.labels.num_targets = 0;
-  ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
-  return request;
+  if (fraction == 0 || !spec.stream()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "input.test_fraction does not go with input.stream, whose test half "
+      "would "
+      "be read into memory: give files of a test half, or leave one of the two "
+      "out");
 }
 
-absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
-    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels, std::shared_ptr<const DataSchema> run) {
-  ASSIGN_OR_RETURN(DataSetRequest request,
-                   MakeDataSetRequest(spec, input_shape, seed, split, labels));
-  request.run = std::move(run);
-  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
+// Rows that a run has trained on are no test rows.
+absl::Status CheckRunFraction(const DataSetRequest& request) {
+  if (request.run == nullptr || request.run->format().empty()) {
+    return absl::OkStatus();
+  }
+  const double run = request.run->test_fraction();
+  const double now = request.spec.test_fraction();
+  // Test rows may come from files instead.
+  const bool fits = request.split == Split::kTest && now == 0;
+  if (run == now || fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input.test_fraction is ", now, ", the run was trained with ", run,
+      ", so that rows would be of both halves: --set=input.test_fraction=", run,
+      ", or train anew"));
+}
+
+// The half by its own files.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(const DataSetType& type,
+                                                  DataSetRequest request,
+                                                  const Shape& input_shape) {
+  const InputSpec& spec = request.spec;
+  const LabelSpec labels = request.labels;
   const bool targets_of_classes =
       labels.kind == LabelKind::kTargets && !type.has_targets;
   if (targets_of_classes) request.labels = {};
@@ -91,11 +110,80 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
   if (targets_of_classes) {
     RETURN_IF_ERROR(data_set->MakeTargetsOfClasses(labels.num_targets));
   }
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<RowMapper> mapper,
-      RowMapper::Create(spec, request.example_shape, input_shape, seed));
+  ASSIGN_OR_RETURN(std::unique_ptr<RowMapper> mapper,
+                   RowMapper::Create(spec, request.example_shape, input_shape,
+                                     request.seed));
   data_set->set_mapper(std::move(mapper));
   return data_set;
+}
+
+// The half of the training half that input.test_fraction gives it.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenSplit(const DataSetType& type,
+                                                   DataSetRequest request,
+                                                   const Shape& input_shape) {
+  const Split split = request.split;
+  request.split = Split::kTest;
+  ASSIGN_OR_RETURN(const std::string other, DescribeHalf(type, request));
+  if (!other.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.test_fraction makes a test half of the training half, but there "
+        "is one already (",
+        other, "): leave one of the two out"));
+  }
+  request.split = Split::kTrain;
+  const double fraction = request.spec.test_fraction();
+  const bool by_run =
+      request.run != nullptr && request.run->test_fraction() > 0;
+  const uint64_t seed = by_run ? request.run->split_seed() : request.seed;
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> whole,
+                   OpenHalf(type, std::move(request), input_shape));
+  return SplitDataSet::Create(std::move(whole), fraction, seed, split);
+}
+
+}  // namespace
+
+absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
+                                                  const Shape& input_shape,
+                                                  uint64_t seed, Split split,
+                                                  const LabelSpec& labels) {
+  const absl::StatusOr<DataSetType> type = DataSetRegistry::Find(spec.type());
+  if (!type.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.type: ", type.status().message()));
+  }
+  RETURN_IF_ERROR(CheckColumns(spec, *type));
+  RETURN_IF_ERROR(CheckFraction(spec));
+  DataSetRequest request = {spec, input_shape, seed, split, labels};
+  if (labels.kind != LabelKind::kTargets) request.labels.num_targets = 0;
+  ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
+  return request;
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
+    const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
+    const LabelSpec& labels, std::shared_ptr<const DataSchema> run) {
+  ASSIGN_OR_RETURN(DataSetRequest request,
+                   MakeDataSetRequest(spec, input_shape, seed, split, labels));
+  request.run = std::move(run);
+  RETURN_IF_ERROR(CheckRunFraction(request));
+  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
+  if (spec.test_fraction() > 0) return OpenSplit(type, request, input_shape);
+  absl::StatusOr<std::unique_ptr<DataSet>> half =
+      OpenHalf(type, request, input_shape);
+  if (split == Split::kTrain || !absl::IsNotFound(half.status())) return half;
+  const absl::StatusOr<std::string> found = DescribeHalf(type, request);
+  if (!found.ok() || !found->empty()) return half;
+  return Annotate(half.status(), kTestAdvice);
+}
+
+absl::StatusOr<bool> HasTestHalf(const InputSpec& spec) {
+  if (spec.test_fraction() > 0) return true;
+  ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
+  DataSetRequest request;
+  request.spec = spec;
+  request.split = Split::kTest;
+  ASSIGN_OR_RETURN(const std::string half, DescribeHalf(type, request));
+  return !half.empty();
 }
 
 }  // namespace muster

@@ -27,6 +27,8 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 //   seed: makes the synthetic set, and the random numbers of input.map.
 //   run: what the run's data are; null: these are a new run's. Its columns are
 //   found by name, its classes have its numbers.
+//   split: with input.test_fraction both halves are rows of the training half;
+//   the run's seed, or else `seed`, chooses them.
 //   labels: for targets, of a type that has classes alone: the class itself as
 //   the one target, or 1 at the place of the class and 0 elsewhere.
 // Errors: NotFound and InvalidArgument, each naming the file or the field, what
@@ -36,6 +38,10 @@ absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
     const LabelSpec& labels = {},
     std::shared_ptr<const DataSchema> run = nullptr);
+
+// Whether there is anything of a test half, whole or broken. REQUIRES: a data
+// set that CreateDataSet opens. Errors: those of the folder.
+absl::StatusOr<bool> HasTestHalf(const InputSpec& spec);
 
 }  // namespace muster
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
 #include "common/tensor/shape.h"
@@ -66,6 +67,9 @@ struct PartNames {
   std::vector<std::string> also_train = {};
   // ".npz": endings of files that may hold both halves.
   std::vector<std::string> both = {};
+  // Without endings: whether an entry of input.dir, by its name, is of the test
+  // half. Null: the type makes the half.
+  bool (*is_test)(absl::string_view entry) = nullptr;
 };
 
 // The paths of one part.

@@ -167,6 +167,11 @@ absl::StatusOr<std::unique_ptr<Part>> IdxPart::Open(
 DataSetType MakeType() {
   DataSetType type;
   type.help = "the four files of MNIST or EMNIST in input.dir, plain or .gz";
+  type.names.is_test = [](absl::string_view entry) {
+    return absl::StrContains(entry, "ubyte") &&
+           (absl::StrContains(entry, "t10k") ||
+            absl::StrContains(entry, "test"));
+  };
   type.open = &IdxPart::Open;
   return type;
 }

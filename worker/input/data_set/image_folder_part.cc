@@ -210,6 +210,9 @@ absl::Status ImageFolderPart::Read(int64_t row, absl::Span<const size_t> wanted,
 DataSetType MakeType() {
   DataSetType type;
   type.help = "JPEG and PNG files in train/CLASS and test/CLASS";
+  type.names.is_test = [](absl::string_view entry) {
+    return entry == PartName(Split::kTest);
+  };
   type.open = &ImageFolderPart::Open;
   type.class_texts = ClassTexts::kNames;
   type.has_labels_apart = true;

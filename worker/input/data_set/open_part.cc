@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "worker/input/data_set/numbered_parts.h"
 
 namespace muster {
 namespace {
@@ -23,24 +25,14 @@ namespace fs = std::filesystem;
 // As many names of a folder's contents are told.
 constexpr size_t kMaxListed = 10;
 
-// Without "-00000-of-00004".
-absl::string_view WithoutShard(absl::string_view name) {
-  const size_t of = name.rfind("-of-");
-  if (of == absl::string_view::npos) return name;
-  const size_t dash = name.rfind('-', of - 1);
-  if (of == 0 || dash == absl::string_view::npos) return name;
-  const absl::string_view first = name.substr(dash + 1, of - dash - 1);
-  const absl::string_view second = name.substr(of + 4);
-  const auto is_number = [](absl::string_view text) {
-    return !text.empty() &&
-           std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-  };
-  return is_number(first) && is_number(second) ? name.substr(0, dash) : name;
-}
-
 bool HasEnding(absl::string_view name, const PartNames& names) {
   absl::ConsumeSuffix(&name, ".gz");
-  name = WithoutShard(name);
+  // "train.csv-00000-of-00004".
+  const std::optional<NumberedPart> part = FindPartNumber(name);
+  if (part.has_value() && part->after.empty()) {
+    name = absl::string_view(part->before);
+    absl::ConsumeSuffix(&name, part->of.substr(0, 1));
+  }
   return std::any_of(names.endings.begin(), names.endings.end(),
                      [name](const std::string& ending) {
                        return absl::EndsWithIgnoreCase(name, ending);
@@ -93,6 +85,17 @@ absl::Status NoFiles(const std::string& dir, Split split,
       more > 0 ? absl::StrCat(" and ", more, " more") : ""));
 }
 
+// OtherNamesOfHalf of what a folder holds.
+absl::StatusOr<std::vector<std::string>> OthersOfHalf(
+    const std::vector<std::string>& entries, Split split,
+    const PartNames& names, bool in_pairs) {
+  std::vector<std::string> files;
+  for (const std::string& entry : entries) {
+    if (HasEnding(entry, names)) files.push_back(entry);
+  }
+  return OtherNamesOfHalf(files, split, names, in_pairs);
+}
+
 // The files of one half of the data set in the folder `dir`, sorted
 // by path: those whose names begin with "train" or "test" and have a wanted
 // ending, and those with such an ending in folders that begin so.
@@ -123,17 +126,22 @@ absl::StatusOr<std::vector<std::string>> FindPart(const std::string& dir,
     }
   }
   if (paths.empty()) {
-    std::vector<std::string> files;
-    for (const std::string& entry : entries) {
-      if (HasEnding(entry, names)) files.push_back(entry);
-    }
-    ASSIGN_OR_RETURN(files, OtherNamesOfHalf(files, split, names, in_pairs));
-    for (const std::string& name : files) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> others,
+                     OthersOfHalf(entries, split, names, in_pairs));
+    for (const std::string& name : others) {
       paths.push_back(absl::StrCat(dir, "/", name));
     }
   }
   if (paths.empty()) return NoFiles(dir, split, names, entries);
   return paths;
+}
+
+// A file of the half, or a folder for such.
+bool IsOfPart(const std::string& path, absl::string_view name, Split split,
+              const PartNames& names) {
+  std::error_code ignored;
+  return Begins(name, split, names) &&
+         (HasEnding(name, names) || fs::is_directory(path, ignored));
 }
 
 }  // namespace
@@ -163,15 +171,40 @@ absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
     half.parts.push_back({request.spec.dir()});
     return half;
   }
-  ASSIGN_OR_RETURN(half.files,
+  ASSIGN_OR_RETURN(std::vector<std::string> found,
                    FindPart(request.spec.dir(), request.split, type.names,
                             /*in_pairs=*/type.pair != nullptr));
+  ASSIGN_OR_RETURN(ChosenParts chosen,
+                   ChooseParts(std::move(found), request.spec.parts()));
+  half.files = std::move(chosen.paths);
+  half.remarks = std::move(chosen.remarks);
   if (type.pair != nullptr) {
     ASSIGN_OR_RETURN(half.parts, type.pair(request, half.files));
     return half;
   }
   for (const std::string& file : half.files) half.parts.push_back({file});
   return half;
+}
+
+absl::StatusOr<std::string> DescribeHalf(const DataSetType& type,
+                                         const DataSetRequest& request) {
+  const std::string& dir = request.spec.dir();
+  if (type.names.endings.empty() && type.names.is_test == nullptr) {
+    return absl::StrCat("input.type \"", request.spec.type(), "\" makes it");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListFolder(dir));
+  for (const std::string& entry : entries) {
+    const std::string path = absl::StrCat(dir, "/", entry);
+    if (type.names.is_test != nullptr
+            ? type.names.is_test(entry)
+            : IsOfPart(path, entry, request.split, type.names)) {
+      return absl::StrCat("'", path, "'");
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> others,
+                   OthersOfHalf(entries, request.split, type.names,
+                                /*in_pairs=*/type.pair != nullptr));
+  return others.empty() ? "" : absl::StrCat("'", dir, "/", others[0], "'");
 }
 
 absl::Status AtPlace(const absl::Status& status, absl::string_view place) {

@@ -28,11 +28,18 @@ std::vector<std::string> LabelNames(const DataSetRequest& request);
 
 // Finds the parts of the requested half: files whose names begin with "train"
 // or "test" and have a wanted ending, and those with such an ending in folders
-// that begin so; where there are none, OtherNamesOfHalf. Errors: that one's;
-// InvalidArgument (no input.dir), NotFound (no such folder; no such files, with
-// what was looked for and what there is), those of type.pair.
+// that begin so; where there are none, OtherNamesOfHalf; as ChooseParts chooses
+// among them. Errors: those of both; InvalidArgument (no input.dir), NotFound
+// (no such folder; no such files, with what was looked for and what there is),
+// those of type.pair.
 absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
                                     const DataSetRequest& request);
+
+// The first file or folder in input.dir that is of the requested half, whole or
+// broken, in quotes; "" if there is none. REQUIRES: the test half, of a type
+// without endings. Errors: FindParts's of the folder.
+absl::StatusOr<std::string> DescribeHalf(const DataSetType& type,
+                                         const DataSetRequest& request);
 
 // The error of a row, with its place, unless it has one.
 absl::Status AtPlace(const absl::Status& status, absl::string_view place);

@@ -86,7 +86,9 @@ TEST_F(CifarPartTest, LabelOutOfRange_IsRefusedWithItsRow) {
 
 TEST_F(CifarPartTest, EveryTruncation_IsRefused) {
   const std::string whole = "\x01" + Pixels();
-  for (size_t size = 0; size < whole.size(); size += 61) {
+  EXPECT_THAT(Open(""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("an empty file")));
+  for (size_t size = 61; size < whole.size(); size += 61) {
     EXPECT_THAT(Open(whole.substr(0, size)),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("wanted rows of 3073 bytes (CIFAR-10) or "

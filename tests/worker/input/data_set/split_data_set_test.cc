@@ -1,0 +1,239 @@
+#include "worker/input/data_set/split_data_set.h"
+
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/worker/input/data_set/idx_fixture.h"
+#include "worker/input/data_set/create_data_set.h"
+#include "worker/input/stream/create_stream.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+using ::testing::Not;
+
+constexpr uint64_t kSeed = 7;
+constexpr int kRows = 200;
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
+
+class SplitDataSetTest : public testing::Test {
+ protected:
+  SplitDataSetTest() {
+    spec_.set_type("csv");
+    spec_.set_dir(dir_);
+    spec_.set_test_fraction(0.25);
+    WriteRows(kRows);
+  }
+
+  // Row i has the value i, and the class "a" but for the last, "z".
+  void WriteRows(int rows) {
+    std::string content = "x,label\n";
+    for (int i = 0; i < rows; ++i) {
+      absl::StrAppend(&content, i, i + 1 == rows ? ",z\n" : ",a\n");
+    }
+    WriteFile(dir_, "train.csv", content);
+  }
+
+  absl::StatusOr<std::unique_ptr<DataSet>> Open(
+      Split split, const LabelSpec& labels = {},
+      std::shared_ptr<const DataSchema> run = nullptr, uint64_t seed = kSeed) {
+    return CreateDataSet(spec_, Shape({1}), seed, split, labels,
+                         std::move(run));
+  }
+
+  static std::vector<int> Values(const DataSet& data_set) {
+    std::vector<int> values;
+    for (int64_t i = 0; i < data_set.num_examples(); ++i) {
+      float value = -1;
+      EXPECT_THAT(data_set.Read(i, {&value}), IsOk());
+      values.push_back(static_cast<int>(value));
+    }
+    return values;
+  }
+
+  std::vector<int> ValuesOf(Split split) {
+    const auto data_set = Open(split);
+    EXPECT_THAT(data_set, IsOk());
+    return data_set.ok() ? Values(**data_set) : std::vector<int>();
+  }
+
+  const std::string dir_ = MakeTempDir();
+  InputSpec spec_;
+};
+
+// A run must have the same test rows on every machine and in every version.
+TEST_F(SplitDataSetTest, TheTestRowsAreThese) {
+  std::vector<int> rows;
+  for (int i = 0; i < 40; ++i) {
+    if (IsTestRow(0.25, kSeed, i)) rows.push_back(i);
+  }
+  EXPECT_THAT(rows, ElementsAre(0, 1, 9, 14, 16, 18, 19, 21, 26, 33, 35, 39));
+}
+
+TEST_F(SplitDataSetTest, EachRow_IsInOneHalf) {
+  const std::vector<int> train = ValuesOf(Split::kTrain);
+  const std::vector<int> test = ValuesOf(Split::kTest);
+  std::set<int> all(train.begin(), train.end());
+  all.insert(test.begin(), test.end());
+  EXPECT_EQ(all.size(), kRows);
+  EXPECT_EQ(train.size() + test.size(), kRows);
+  // 50 are expected; the standard deviation is 6.
+  EXPECT_NEAR(test.size(), 50, 20);
+}
+
+TEST_F(SplitDataSetTest, AppendedRows_MoveNone) {
+  const std::vector<int> before = ValuesOf(Split::kTest);
+  WriteRows(kRows + 50);
+  std::vector<int> after = ValuesOf(Split::kTest);
+  ASSERT_GT(after.size(), before.size());
+  after.resize(before.size());
+  EXPECT_EQ(after, before);
+}
+
+TEST_F(SplitDataSetTest, ALargerFraction_KeepsTheTestRows) {
+  const std::vector<int> before = ValuesOf(Split::kTest);
+  spec_.set_test_fraction(0.5);
+  const std::vector<int> after = ValuesOf(Split::kTest);
+  EXPECT_GT(after.size(), before.size());
+  for (const int row : before) EXPECT_THAT(after, Contains(row));
+}
+
+TEST_F(SplitDataSetTest, Classes_AreThoseOfTheWhole) {
+  for (const Split split : {Split::kTrain, Split::kTest}) {
+    const auto data_set = Open(split);
+    ASSERT_THAT(data_set, IsOk());
+    EXPECT_EQ((*data_set)->num_classes(), 2);
+    EXPECT_THAT((*data_set)->ClassNames(), ElementsAre("a", "z"));
+  }
+}
+
+TEST_F(SplitDataSetTest, Rows_HaveTheirNumbersInTheFile) {
+  const auto data_set = Open(Split::kTest, {LabelKind::kNone, 0});
+  ASSERT_THAT(data_set, IsOk());
+  const std::vector<int> values = Values(**data_set);
+  EXPECT_EQ((*data_set)->RowName(0), absl::StrCat(values[0]));
+  EXPECT_EQ((*data_set)->RowName(3), absl::StrCat(values[3]));
+}
+
+TEST_F(SplitDataSetTest, TheHalf_IsSaidAndInTheSchema) {
+  const auto data_set = Open(Split::kTest);
+  ASSERT_THAT(data_set, IsOk());
+  const int64_t rows = (*data_set)->num_examples();
+  EXPECT_THAT((*data_set)->Remarks(),
+              Contains(HasSubstr(absl::StrCat(rows, " of 200 rows"))));
+  const DataSchema schema = (*data_set)->Schema();
+  EXPECT_EQ(schema.test().rows(), rows);
+  EXPECT_FALSE(schema.has_training());
+  EXPECT_EQ(schema.test_fraction(), 0.25);
+  EXPECT_EQ(schema.split_seed(), kSeed);
+}
+
+TEST_F(SplitDataSetTest, TheRunsSeed_ChoosesTheRows) {
+  const std::vector<int> wanted = ValuesOf(Split::kTest);
+  auto run = std::make_shared<DataSchema>();
+  run->set_format("csv");
+  run->set_test_fraction(0.25);
+  run->set_split_seed(kSeed);
+  const auto now = Open(Split::kTest, {}, run, /*seed=*/kSeed + 1);
+  ASSERT_THAT(now, IsOk());
+  EXPECT_EQ(Values(**now), wanted);
+  const auto anew = Open(Split::kTest, {}, nullptr, /*seed=*/kSeed + 1);
+  ASSERT_THAT(anew, IsOk());
+  EXPECT_NE(Values(**anew), wanted);
+}
+
+TEST_F(SplitDataSetTest, RowsThatTheRunTrainedOn_AreNoTestRows) {
+  auto run = std::make_shared<DataSchema>();
+  run->set_format("csv");
+  EXPECT_THAT(Open(Split::kTest, {}, run),
+              StatusIs(kRefused, HasSubstr("was trained with 0")));
+  run->set_test_fraction(0.25);
+  spec_.set_test_fraction(0);
+  EXPECT_THAT(Open(Split::kTrain, {}, run),
+              StatusIs(kRefused, HasSubstr("was trained with 0.25")));
+  WriteFile(dir_, "test.csv", "x,label\n1,a\n");
+  EXPECT_THAT(Open(Split::kTest, {}, run), IsOk());
+}
+
+TEST_F(SplitDataSetTest, FractionsThatAreNone_AreRefused) {
+  for (const double fraction :
+       {-0.1, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    spec_.set_test_fraction(fraction);
+    EXPECT_THAT(Open(Split::kTrain),
+                StatusIs(kRefused, HasSubstr("input.test_fraction: wanted")));
+  }
+}
+
+TEST_F(SplitDataSetTest, AnEmptyHalf_IsRefused) {
+  WriteRows(1);
+  spec_.set_test_fraction(0.001);
+  EXPECT_THAT(Open(Split::kTrain), IsOk());
+  EXPECT_THAT(Open(Split::kTest),
+              StatusIs(kRefused, HasSubstr("of 1 rows leaves none for the "
+                                           "test half")));
+  spec_.set_test_fraction(0.999);
+  EXPECT_THAT(Open(Split::kTrain), StatusIs(kRefused));
+}
+
+TEST_F(SplitDataSetTest, FilesOfATestHalfToo_AreRefusedByName) {
+  WriteFile(dir_, "test.csv", "");
+  EXPECT_THAT(Open(Split::kTrain),
+              StatusIs(kRefused,
+                       AllOf(HasSubstr("/test.csv'"), HasSubstr("leave one"))));
+  spec_.set_type("synthetic");
+  EXPECT_THAT(Open(Split::kTrain), StatusIs(kRefused, HasSubstr("synthetic")));
+  spec_.set_type("idx");
+  WriteFile(dir_, "t10k-labels-idx1-ubyte", "");
+  EXPECT_THAT(Open(Split::kTrain),
+              StatusIs(kRefused, HasSubstr("t10k-labels-idx1-ubyte'")));
+}
+
+TEST_F(SplitDataSetTest, AStream_IsRefused) {
+  spec_.set_stream(true);
+  EXPECT_THAT(Open(Split::kTest),
+              StatusIs(kRefused, HasSubstr("input.stream")));
+  EXPECT_THAT(CreateStream(spec_, Shape({1}), kSeed, {}, /*num_classes=*/2),
+              StatusIs(kRefused, HasSubstr("input.stream")));
+}
+
+TEST_F(SplitDataSetTest, IdxRows_AreDividedToo) {
+  WriteDataSet(dir_, kRows, 1);
+  for (const char* name :
+       {"t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"})
+    ASSERT_EQ(std::remove(absl::StrCat(dir_, "/", name).c_str()), 0);
+  spec_.set_type("idx");
+  const auto half = CreateDataSet(spec_, Shape({6}), kSeed, Split::kTest);
+  ASSERT_THAT(half, IsOk());
+  EXPECT_THAT((*half)->num_examples(), Lt(kRows));
+}
+
+TEST_F(SplitDataSetTest, WithoutATestHalf_TheErrorSaysHowToHaveOne) {
+  spec_.set_test_fraction(0);
+  const auto advises = HasSubstr("--set=input.test_fraction=0.1");
+  EXPECT_THAT(HasTestHalf(spec_), IsOkAndHolds(false));
+  EXPECT_THAT(Open(Split::kTest),
+              StatusIs(absl::StatusCode::kNotFound, advises));
+  spec_.set_type("image_folder");
+  EXPECT_THAT(HasTestHalf(spec_), IsOkAndHolds(false));
+  spec_.set_type("idx");
+  EXPECT_THAT(HasTestHalf(spec_), IsOkAndHolds(false));
+  WriteFile(dir_, "t10k-images-idx3-ubyte", "");
+  EXPECT_THAT(HasTestHalf(spec_), IsOkAndHolds(true));
+  EXPECT_THAT(Open(Split::kTest),
+              StatusIs(absl::StatusCode::kNotFound, Not(advises)));
+}
+
+}  // namespace
+}  // namespace muster

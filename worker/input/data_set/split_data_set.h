@@ -1,0 +1,77 @@
+#ifndef WORKER_INPUT_DATA_SET_SPLIT_DATA_SET_H_
+#define WORKER_INPUT_DATA_SET_SPLIT_DATA_SET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/tensor/shape.h"
+#include "worker/input/data_set/data_set.h"
+
+namespace muster {
+
+// Whether row `row` of a training half is a test row by input.test_fraction: a
+// function of its arguments, so that rows which are appended move none.
+bool IsTestRow(double test_fraction, uint64_t seed, int64_t row);
+
+// One half of a training half that input.test_fraction divides. Classes and
+// files are those of the whole; a row is read, varied and named by its number
+// there. Immutable, thread-safe.
+class SplitDataSet : public DataSet {
+ public:
+  // `whole`: the training half, with all rows. REQUIRES: 0 < test_fraction < 1.
+  // Errors: InvalidArgument if no row is of the half.
+  static absl::StatusOr<std::unique_ptr<SplitDataSet>> Create(
+      std::unique_ptr<DataSet> whole, double test_fraction, uint64_t seed,
+      Split split);
+
+  int64_t num_examples() const override {
+    return static_cast<int64_t>(rows_.size());
+  }
+  const Shape& example_shape() const override {
+    return whole_->example_shape();
+  }
+  int64_t num_classes() const override { return whole_->num_classes(); }
+  std::vector<std::string> ClassNames() const override {
+    return whole_->ClassNames();
+  }
+  int64_t num_targets() const override { return whole_->num_targets(); }
+  // The number among all rows, where the whole has no name.
+  std::string RowName(int64_t index) const override;
+  DataSchema Schema() const override;
+  std::vector<std::string> Files() const override { return whole_->Files(); }
+  std::vector<std::string> Remarks() const override;
+  std::string LargestLabelPlace() const override {
+    return whole_->LargestLabelPlace();
+  }
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    return whole_->Read(rows_[index], into);
+  }
+  absl::Status ReadInEpoch(int64_t index, int64_t epoch,
+                           const ExampleMemory& into) const override {
+    return whole_->ReadInEpoch(rows_[index], epoch, into);
+  }
+
+ private:
+  SplitDataSet(std::unique_ptr<DataSet> whole, double test_fraction,
+               uint64_t seed, Split split)
+      : whole_(std::move(whole)),
+        test_fraction_(test_fraction),
+        seed_(seed),
+        split_(split) {}
+
+  const std::unique_ptr<DataSet> whole_;
+  const double test_fraction_;
+  const uint64_t seed_;
+  const Split split_;
+  // Of the whole, those of this half.
+  std::vector<int64_t> rows_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_INPUT_DATA_SET_SPLIT_DATA_SET_H_
