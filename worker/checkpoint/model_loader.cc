@@ -11,7 +11,7 @@
 #include "common/checkpoint/train_dir.h"
 #include "worker/checkpoint/finished_run.h"
 #include "worker/client/call_status.h"
-#include "worker/input/data_files.h"
+#include "worker/input/data_set/data_files.h"
 
 namespace muster {
 

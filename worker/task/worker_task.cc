@@ -27,7 +27,7 @@
 #include "worker/client/call_status.h"
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
-#include "worker/input/data_files.h"
+#include "worker/input/data_set/data_files.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/class_names_file.h"

@@ -54,6 +54,10 @@ class DataSet {
   // The paths that it is read from; none of what is made by a formula.
   virtual std::vector<std::string> Files() const { return {}; }
 
+  // What a person ought to know of the half as it was found, a line each, such
+  // as files that are passed over.
+  virtual std::vector<std::string> Remarks() const { return {}; }
+
   // Where the largest label was read, for an error about it: "row 7 of 'FILE'";
   // "" if it comes from no file.
   virtual std::string LargestLabelPlace() const { return ""; }

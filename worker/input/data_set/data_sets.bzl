@@ -21,6 +21,7 @@ DATA_SETS = {
     "synthetic": ["//worker/layer:counter_random"],
     "tfrecord": [
         ":open_part",
+        "//common/base:utf8",
         "//worker/input/file:bad_rows",
         "//worker/input/file:tf_example",
         "//worker/input/file:tf_record_file",

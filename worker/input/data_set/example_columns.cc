@@ -7,13 +7,16 @@
 #include <variant>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/escape.h"
-#include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/open_part.h"
 
 namespace muster {
@@ -21,7 +24,6 @@ namespace {
 
 constexpr int32_t kMaxExactInteger = 1 << 24;
 constexpr size_t kShownBytes = 80;
-constexpr size_t kShownColumns = 20;
 
 absl::Status Wanted(absl::string_view wanted, absl::string_view found) {
   return absl::InvalidArgumentError(absl::StrCat(
@@ -128,30 +130,80 @@ absl::Status ReadNumbers(const Cell& cell, ColumnKind kind, int64_t count,
   return absl::InvalidArgumentError("wanted numbers, found bytes");
 }
 
-// The names that a message has room for, the nearest to `wanted` among them.
-std::vector<std::string> ShownColumns(const std::vector<Column>& columns,
-                                      const std::string& wanted) {
-  std::vector<std::string> names;
-  for (const Column& column : columns) names.push_back(column.name);
-  const std::string nearest = NearestName(wanted, names);
-  if (names.size() <= kShownColumns) return names;
-  names.resize(kShownColumns);
-  if (!nearest.empty() && !absl::c_linear_search(names, nearest)) {
-    names.push_back(nearest);
-  }
+// The names of columns, as a schema has them.
+google::protobuf::RepeatedPtrField<std::string> NamesOf(
+    const std::vector<Column>& columns) {
+  google::protobuf::RepeatedPtrField<std::string> names;
+  for (const Column& column : columns) *names.Add() = Utf8OfBytes(column.name);
   return names;
+}
+
+// A text among values is a number that is written out.
+const char* KindName(ColumnKind kind) {
+  switch (kind) {
+    case ColumnKind::kInteger:
+      return "integer";
+    case ColumnKind::kBytes:
+      return "bytes";
+    case ColumnKind::kImage:
+      return "image";
+    case ColumnKind::kNumber:
+    case ColumnKind::kText:
+      break;
+  }
+  return "number";
+}
+
+DataColumn DescribeColumn(const Column& column) {
+  DataColumn described;
+  described.set_name(Utf8OfBytes(column.name));
+  described.set_kind(KindName(column.kind));
+  if (column.shape.has_value()) {
+    described.mutable_shape()->Add(column.shape->begin(), column.shape->end());
+  } else {
+    described.set_any_shape(true);
+  }
+  return described;
+}
+
+// The place of a column of the run. `places`: by name. Errors: InvalidArgument.
+absl::StatusOr<size_t> FindColumn(
+    const std::vector<Column>& columns,
+    const absl::flat_hash_map<std::string, size_t>& places,
+    const DataColumn& wanted, absl::string_view owner) {
+  const auto found = places.find(wanted.name());
+  if (found == places.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it lacks the column '", ShownName(wanted.name()), "' of ",
+                     owner, "; ", OfferNames(wanted.name(), NamesOf(columns))));
+  }
+  RETURN_IF_ERROR(
+      CheckColumnChange(wanted, DescribeColumn(columns[found->second])));
+  return found->second;
 }
 
 }  // namespace
 
 absl::StatusOr<ExampleColumns> ExampleColumns::Create(
-    const DataSetRequest& request, const Part& part) {
+    const DataSetRequest& request, const Part& part, absl::string_view owner) {
   ExampleColumns columns(request, part);
-  RETURN_IF_ERROR(columns.FindLabels(request, part));
+  RETURN_IF_ERROR(columns.FindLabels(request, part, owner));
+  RETURN_IF_ERROR(columns.FindValues(request, part, owner));
   RETURN_IF_ERROR(columns.CheckLabels(request, part));
   RETURN_IF_ERROR(columns.FitValues(request, part));
   columns.all_ = columns.values_;
   absl::c_copy(columns.labels_, std::back_inserter(columns.all_));
+  return columns;
+}
+
+ExampleColumns ExampleColumns::OfTable(const DataSetRequest& request,
+                                       const Part& part) {
+  ExampleColumns columns(request, part);
+  columns.all_.resize(columns.columns_.size());
+  absl::c_iota(columns.all_, size_t{0});
+  columns.values_ = {0};
+  columns.labels_.assign(columns.all_.begin() + 1, columns.all_.end());
+  columns.counts_ = {columns.shape_.num_elements()};
   return columns;
 }
 
@@ -160,23 +212,72 @@ ExampleColumns::ExampleColumns(const DataSetRequest& request, const Part& part)
       shape_(request.example_shape),
       num_targets_(request.labels.num_targets) {}
 
-absl::Status ExampleColumns::FindLabels(const DataSetRequest& request,
-                                        const Part& part) {
-  const std::vector<std::string> names = LabelNames(request);
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (!absl::c_linear_search(names, columns_[i].name)) values_.push_back(i);
+void ExampleColumns::Describe(DataSchema* schema) const {
+  for (const size_t value : values_) {
+    *schema->add_column() = DescribeColumn(columns_[value]);
   }
+  DataLabel& label = *schema->mutable_label();
+  for (const size_t column : labels_) {
+    label.add_column(Utf8OfBytes(columns_[column].name));
+    label.set_num_classes(columns_[column].num_classes);
+  }
+}
+
+absl::Status ExampleColumns::FindValues(const DataSetRequest& request,
+                                        const Part& part,
+                                        absl::string_view owner) {
+  const std::vector<std::string> names = LabelNames(request);
+  const absl::flat_hash_set<std::string> labels(names.begin(), names.end());
+  const bool has_run = request.run != nullptr && !request.run->column().empty();
+  std::vector<size_t> others;
+  absl::flat_hash_map<std::string, size_t> places;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (!labels.contains(columns_[i].name)) others.push_back(i);
+    if (has_run) places.emplace(Utf8OfBytes(columns_[i].name), i);
+  }
+  if (!has_run) {
+    values_ = std::move(others);
+    return absl::OkStatus();
+  }
+  for (const DataColumn& wanted : request.run->column()) {
+    const absl::StatusOr<size_t> place =
+        FindColumn(columns_, places, wanted, owner);
+    if (!place.ok()) {
+      return Annotate(place.status(),
+                      absl::StrCat("opening a data set: '", part.name(), "'"));
+    }
+    values_.push_back(*place);
+  }
+  const absl::flat_hash_set<size_t> used(values_.begin(), values_.end());
+  absl::c_copy_if(others, std::back_inserter(left_out_),
+                  [&](size_t i) { return !used.contains(i); });
+  return absl::OkStatus();
+}
+
+absl::Status ExampleColumns::FindLabels(const DataSetRequest& request,
+                                        const Part& part,
+                                        absl::string_view owner) {
   if (request.labels.kind == LabelKind::kNone) return absl::OkStatus();
-  for (const std::string& name : names) {
-    const auto found = absl::c_find_if(
-        columns_, [&](const Column& column) { return column.name == name; });
-    if (found == columns_.end()) {
+  absl::flat_hash_map<absl::string_view, size_t> places;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    places.emplace(columns_[i].name, i);
+  }
+  const int64_t classes =
+      request.run == nullptr ? 0 : request.run->label().num_classes();
+  for (const std::string& name : LabelNames(request)) {
+    const auto found = places.find(name);
+    if (found == places.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "opening a data set: '", part.files().back(), "': ",
-          UnknownNameMessage("column", name, ShownColumns(columns_, name)),
+          "opening a data set: '", part.name(), "': unknown column '",
+          ShownName(name), "'; ", OfferNames(name, NamesOf(columns_)),
           "; input.label_column names that of the labels"));
     }
-    labels_.push_back(found - columns_.begin());
+    labels_.push_back(found->second);
+    const int64_t declared = columns_[found->second].num_classes;
+    if (declared == 0 || classes == 0 || declared == classes) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: '", part.name(), "' has ", declared, " classes, ",
+        owner, " has ", classes, "; keep them in two folders"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -20,17 +21,26 @@
 namespace muster {
 
 // The columns of an example and of its label, and how their cells become what a
-// model reads. The values of an example are all columns but the labels, one
-// after the other: as many values of another shape are reshaped ([28, 28] as
+// model reads. The values of an example are the run's columns, found by name in
+// the run's order, or without a run all columns but the labels, one after the
+// other: as many values of another shape are reshaped ([28, 28] as
 // [1, 28, 28] or [784]), and [H, W, C] is turned into the model's [C, H, W].
 // Immutable, thread-safe. Errors of reading: InvalidArgument and DataLoss with
 // the column, without the row.
 class ExampleColumns {
  public:
-  // The columns of `part`. Errors: InvalidArgument with the part's file, what
-  // was wanted and what to do (no such label, values of another number).
-  static absl::StatusOr<ExampleColumns> Create(const DataSetRequest& request,
-                                               const Part& part);
+  // The columns of `part`. `owner`: whose the columns of request.run are, for
+  // messages. Errors: InvalidArgument with the part's file, what was wanted and
+  // what to do (no such label, values of another number; a column of the run
+  // that is missing, or has another kind or shape).
+  static absl::StatusOr<ExampleColumns> Create(
+      const DataSetRequest& request, const Part& part,
+      absl::string_view owner = "the run");
+
+  // Those of a part whose first column is a whole example, in the order and
+  // shape that the model reads, and whose others are its labels.
+  static ExampleColumns OfTable(const DataSetRequest& request,
+                                const Part& part);
 
   const std::vector<Column>& columns() const { return columns_; }
   // The indices of all columns that are read; of an example's values, and of
@@ -38,6 +48,11 @@ class ExampleColumns {
   const std::vector<size_t>& all() const { return all_; }
   const std::vector<size_t>& values() const { return values_; }
   const std::vector<size_t>& labels() const { return labels_; }
+  // Those that the run does not have, and which are not read.
+  const std::vector<size_t>& left_out() const { return left_out_; }
+  // Adds the columns of the values and of the labels, and the number of classes
+  // if the part says it.
+  void Describe(DataSchema* schema) const;
   // The label is one column of texts.
   bool has_texts() const;
   // The channels are turned from the last dimension to the first.
@@ -63,7 +78,10 @@ class ExampleColumns {
  private:
   ExampleColumns(const DataSetRequest& request, const Part& part);
 
-  absl::Status FindLabels(const DataSetRequest& request, const Part& part);
+  absl::Status FindValues(const DataSetRequest& request, const Part& part,
+                          absl::string_view owner);
+  absl::Status FindLabels(const DataSetRequest& request, const Part& part,
+                          absl::string_view owner);
   absl::Status CheckLabels(const DataSetRequest& request,
                            const Part& part) const;
   absl::Status FitValues(const DataSetRequest& request, const Part& part);
@@ -80,6 +98,7 @@ class ExampleColumns {
   std::vector<int64_t> counts_;
   std::vector<size_t> labels_;
   std::vector<size_t> all_;
+  std::vector<size_t> left_out_;
   bool turns_channels_ = false;
   // The example is an image file.
   std::optional<ExampleImage> image_;

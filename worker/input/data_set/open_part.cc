@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 
 namespace muster {
 namespace {
@@ -123,28 +124,6 @@ absl::StatusOr<std::vector<std::string>> FindPart(const std::string& dir,
   return paths;
 }
 
-absl::Status CheckColumns(const Part& part, absl::Span<const Column> known) {
-  const std::vector<Column>& found = part.columns();
-  const size_t common = std::min(found.size(), known.size());
-  for (size_t i = 0; i < common; ++i) {
-    if (found[i].name != known[i].name ||
-        found[i].num_classes != known[i].num_classes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "opening a data set: '", part.files().back(), "' differs from the ",
-          "first file from column ", i + 1, " on: wanted '", known[i].name, "'",
-          found[i].name != known[i].name
-              ? absl::StrCat(", found '", found[i].name, "'")
-              : absl::StrCat(" of ", known[i].num_classes, " classes, found ",
-                             found[i].num_classes,
-                             "; keep them in two folders")));
-    }
-  }
-  if (found.size() == known.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "opening a data set: '", part.files().back(), "': wanted the ",
-      known.size(), " columns of the first file, found ", found.size()));
-}
-
 }  // namespace
 
 absl::string_view PartName(Split split) {
@@ -152,11 +131,17 @@ absl::string_view PartName(Split split) {
 }
 
 std::vector<std::string> LabelNames(const DataSetRequest& request) {
+  std::vector<std::string> names;
+  if (request.run != nullptr && !request.run->label().column().empty()) {
+    for (const std::string& name : request.run->label().column()) {
+      names.push_back(BytesOfUtf8(name));
+    }
+    return names;
+  }
   const std::string field = request.spec.label_column().empty()
                                 ? "label"
                                 : request.spec.label_column();
   if (request.labels.kind == LabelKind::kClass) return {field};
-  std::vector<std::string> names;
   for (const absl::string_view name : absl::StrSplit(field, ',')) {
     names.emplace_back(absl::StripAsciiWhitespace(name));
   }
@@ -178,16 +163,6 @@ absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
   }
   for (const std::string& file : half.files) half.parts.push_back({file});
   return half;
-}
-
-absl::StatusOr<std::unique_ptr<Part>> OpenPartLike(
-    OpenPart* open, const DataSetRequest& request, const PartFiles& files,
-    absl::Span<const Column> known) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Part> part, open(request, files, known));
-  if (!known.empty() && !part->columns().empty()) {
-    RETURN_IF_ERROR(CheckColumns(*part, known));
-  }
-  return part;
 }
 
 absl::Status AtPlace(const absl::Status& status, absl::string_view place) {

@@ -1,13 +1,12 @@
 #ifndef WORKER_INPUT_DATA_SET_OPEN_PART_H_
 #define WORKER_INPUT_DATA_SET_OPEN_PART_H_
 
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/part.h"
 
@@ -18,13 +17,15 @@ struct HalfParts {
   // Sorted by path; empty if the parts themselves know them.
   std::vector<std::string> files;
   std::vector<PartFiles> parts;
+  // As DataSet::Remarks.
+  std::vector<std::string> remarks;
 };
 
 // "train" or "test".
 absl::string_view PartName(Split split);
 
-// The columns of labels: those that input.label_column names, separated by
-// commas if they are targets, or else "label".
+// The columns of labels: the run's, or else those that input.label_column
+// names, separated by commas if they are targets, or else "label".
 std::vector<std::string> LabelNames(const DataSetRequest& request);
 
 // Finds the parts of the requested half: files whose names begin with "train"
@@ -34,12 +35,6 @@ std::vector<std::string> LabelNames(const DataSetRequest& request);
 // type.pair.
 absl::StatusOr<HalfParts> FindParts(const DataSetType& type,
                                     const DataSetRequest& request);
-
-// Opens a part with `open`. Errors: those of `open`; InvalidArgument (other
-// columns or classes than those `known`).
-absl::StatusOr<std::unique_ptr<Part>> OpenPartLike(
-    OpenPart* open, const DataSetRequest& request, const PartFiles& files,
-    absl::Span<const Column> known);
 
 // The error of a row, with its place, unless it has one.
 absl::Status AtPlace(const absl::Status& status, absl::string_view place);

@@ -99,6 +99,10 @@ class Part {
   // In the order of a row's cells. None: no row of this part shows them.
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::string>& files() const { return files_; }
+  // Its name in messages.
+  std::string name() const {
+    return files_.empty() ? "the formula" : files_.back();
+  }
 
   // Absent: not known, and rows come by Next alone.
   virtual std::optional<int64_t> num_rows() const { return std::nullopt; }

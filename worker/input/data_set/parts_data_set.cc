@@ -5,6 +5,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "worker/input/data_set/data_files.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/open_part.h"
 #include "worker/input/data_set/table_part.h"
 #include "worker/input/file/bad_rows.h"
@@ -13,6 +16,7 @@ namespace muster {
 
 absl::StatusOr<std::unique_ptr<PartsDataSet>> PartsDataSet::Open(
     const DataSetType& type, const DataSetRequest& request) {
+  RETURN_IF_ERROR(CheckLabelsOfRun(type, request));
   auto data_set = absl::WrapUnique(new PartsDataSet(type, request));
   RETURN_IF_ERROR(data_set->OpenParts());
   RETURN_IF_ERROR(data_set->FindClassNames());
@@ -33,6 +37,10 @@ absl::Status PartsDataSet::OpenParts() {
                      "' and the files after it"));
   }
   files_ = std::move(half.files);
+  remarks_ = std::move(half.remarks);
+  for (std::string& remark : matcher_.Remarks()) {
+    remarks_.push_back(std::move(remark));
+  }
   if (!files_.empty()) return absl::OkStatus();
   for (const auto& part : parts_) {
     files_.insert(files_.end(), part->files().begin(), part->files().end());
@@ -41,37 +49,50 @@ absl::Status PartsDataSet::OpenParts() {
 }
 
 absl::Status PartsDataSet::AddPart(const PartFiles& files) {
-  OpenPart* const open =
-      type_.open != nullptr ? type_.open : type_.open_in_order;
-  ASSIGN_OR_RETURN(std::unique_ptr<Part> part,
-                   OpenPartLike(open, request_, files, known_));
+  const bool is_read_at_random = type_.open != nullptr;
+  OpenPart* const open = is_read_at_random ? type_.open : type_.open_in_order;
+  ASSIGN_OR_RETURN(std::unique_ptr<Part> part, open(request_, files, known_));
   if (known_.empty()) known_ = part->columns();
-  if (type_.open == nullptr) {
-    ASSIGN_OR_RETURN(part, TablePart::Read(type_, request_, *part));
-  }
-  if (!part->columns().empty()) {
-    ASSIGN_OR_RETURN(ExampleColumns columns,
-                     ExampleColumns::Create(request_, *part));
-    if (columns_.has_value() &&
-        columns.turns_channels() != columns_->turns_channels()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("opening a data set: the channels of the examples of '",
-                       files.back(), "' lie unlike those of the files before"));
+  if (!is_read_at_random || !part->columns().empty()) {
+    ASSIGN_OR_RETURN(ExampleColumns columns, matcher_.Match(*part));
+    if (!is_read_at_random) {
+      ASSIGN_OR_RETURN(part, TablePart::Read(type_, request_, columns, *part));
+      columns = ExampleColumns::OfTable(request_, *part);
     }
-    if (!columns_.has_value()) columns_.emplace(std::move(columns));
+    RETURN_IF_ERROR(AddColumns(*part, std::move(columns)));
   }
   ends_.push_back(num_examples() + *part->num_rows());
   parts_.push_back(std::move(part));
   return absl::OkStatus();
 }
 
+absl::Status PartsDataSet::AddColumns(const Part& part,
+                                      ExampleColumns columns) {
+  if (!columns_.has_value()) {
+    columns_.emplace(std::move(columns));
+    return absl::OkStatus();
+  }
+  if (columns.turns_channels() != columns_->turns_channels() ||
+      columns.all() != columns_->all()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opening a data set: the channels of the examples of '",
+                     part.name(), "' lie unlike those of the files before"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PartsDataSet::FindClassNames() {
   const LabelKind kind = request_.labels.kind;
   if (type_.class_texts == ClassTexts::kNone || kind == LabelKind::kTargets ||
-      (request_.spec.stream() && type_.open_in_order != nullptr)) {
+      (request_.spec.stream() && type_.open_in_order != nullptr &&
+       !has_classes_of_run())) {
     return absl::OkStatus();
   }
-  if (kind == LabelKind::kClass && request_.split == Split::kTrain) {
+  if (has_classes_of_run()) {
+    for (const std::string& name : request_.run->label().class_name()) {
+      names_.push_back(BytesOfUtf8(name));
+    }
+  } else if (kind == LabelKind::kClass && request_.split == Split::kTrain) {
     RETURN_IF_ERROR(CollectClassNames());
   } else {
     DataSetRequest train = request_;
@@ -131,11 +152,59 @@ absl::Status PartsDataSet::ReadLabels() {
   }
   num_classes_ =
       names_.empty() ? largest + 1 : static_cast<int64_t>(names_.size());
+  return CheckClasses();
+}
+
+absl::Status PartsDataSet::CheckClasses() {
+  if (!has_classes_of_run() || classes_.empty()) return absl::OkStatus();
+  const int64_t of_run = request_.run->label().num_classes();
+  if (of_run > 0 && num_classes_ > of_run) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opening a data set: ", LargestLabelPlace(),
+                     " is of class ", num_classes_ - 1,
+                     ", which the run does not know: its classes are 0 to ",
+                     of_run - 1, "; take it out, or train anew"));
+  }
+  num_classes_ = std::max(num_classes_, of_run);
+  if (request_.split == Split::kTrain) SayMissingClasses();
   return absl::OkStatus();
+}
+
+void PartsDataSet::SayMissingClasses() {
+  std::vector<bool> occurs(num_classes_);
+  for (const int32_t label : classes_) {
+    if (label >= 0) occurs[label] = true;
+  }
+  google::protobuf::RepeatedPtrField<std::string> missing;
+  for (int64_t i = 0; i < num_classes_; ++i) {
+    if (occurs[i]) continue;
+    *missing.Add() = names_.empty() ? absl::StrCat(i) : Utf8OfBytes(names_[i]);
+  }
+  if (missing.empty()) return;
+  remarks_.push_back(absl::StrCat(
+      "no row has one of these of the run's ", num_classes_,
+      " classes, which keep their numbers: ", ShownNames(missing)));
 }
 
 bool PartsDataSet::SkipsLabel(const absl::Status& status) const {
   return skips_bad() && !type_.has_labels_apart && IsBadRecord(status);
+}
+
+DataSchema PartsDataSet::Schema() const {
+  DataSchema schema = matcher_.found();
+  DataLabel& label = *schema.mutable_label();
+  if (label.kind() == kClassLabel) {
+    label.set_num_classes(num_classes_);
+    for (const std::string& name : names_) {
+      label.add_class_name(Utf8OfBytes(name));
+    }
+  }
+  DataHalf& half = request_.split == Split::kTrain ? *schema.mutable_training()
+                                                   : *schema.mutable_test();
+  half.set_rows(num_examples());
+  *half.mutable_files() =
+      DescribeDataFiles(num_examples(), request_.spec.dir(), files_);
+  return schema;
 }
 
 absl::Status PartsDataSet::CheckFirstRow() const {

@@ -12,6 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
+#include "worker/input/data_set/column_matcher.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/example_columns.h"
@@ -59,6 +61,8 @@ class PartsDataSet : public DataSet {
   }
   std::string RowName(int64_t index) const override;
   std::vector<std::string> Files() const override { return files_; }
+  std::vector<std::string> Remarks() const override { return remarks_; }
+  DataSchema Schema() const override;
   std::string LargestLabelPlace() const override;
   absl::Status Read(int64_t index, const ExampleMemory& into) const override {
     return ReadMapped(index, std::nullopt, into);
@@ -72,20 +76,31 @@ class PartsDataSet : public DataSet {
   PartsDataSet(const DataSetType& type, const DataSetRequest& request)
       : type_(type),
         request_(request),
+        matcher_(type, request),
         num_values_(request.example_shape.num_elements()) {}
 
   // The part of a row, which becomes the row there.
   const Part& PartOf(int64_t* row) const;
   absl::Status OpenParts();
   absl::Status AddPart(const PartFiles& files);
+  absl::Status AddColumns(const Part& part, ExampleColumns columns);
   absl::Status FindClassNames();
   // Learns the names of classes from all rows.
   absl::Status CollectClassNames();
+  // Checks the classes of all rows against the run's, whose number it takes.
+  absl::Status CheckClasses();
+  // A line about the run's classes that no row has.
+  void SayMissingClasses();
   // Learns the number of classes from all rows, and finds those that are bad.
   absl::Status ReadLabels();
   absl::Status CheckFirstRow() const;
 
   bool SkipsLabel(const absl::Status& status) const;
+  // The classes of rows are the run's.
+  bool has_classes_of_run() const {
+    return request_.run != nullptr &&
+           request_.run->label().kind() == kClassLabel;
+  }
   bool skips_bad() const { return request_.spec.on_bad_record() == SKIP; }
   absl::Status ReadRow(int64_t index, absl::Span<const size_t> wanted,
                        Row* row) const;
@@ -98,9 +113,11 @@ class PartsDataSet : public DataSet {
 
   const DataSetType type_;
   const DataSetRequest request_;
+  ColumnMatcher matcher_;
   // Values of an example.
   const int64_t num_values_;
   std::vector<std::string> files_;
+  std::vector<std::string> remarks_;
   std::vector<std::unique_ptr<Part>> parts_;
   // The rows of each part and of those before it.
   std::vector<int64_t> ends_;

@@ -37,9 +37,8 @@ std::vector<Column> TableColumns(const DataSetRequest& request,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Part>> TablePart::Read(
-    const DataSetType& type, const DataSetRequest& request, Part& part) {
-  ASSIGN_OR_RETURN(const ExampleColumns columns,
-                   ExampleColumns::Create(request, part));
+    const DataSetType& type, const DataSetRequest& request,
+    const ExampleColumns& columns, Part& part) {
   auto table = absl::WrapUnique(
       new TablePart(type, request, part, TableColumns(request, columns)));
   Record record;

@@ -23,10 +23,12 @@ namespace muster {
 // a class once.
 class TablePart : public Part {
  public:
-  // Reads all rows of `part`. Errors: those of its rows, unless bad ones are
-  // skipped, which Read returns then; InvalidArgument (too little memory).
+  // Reads all rows of `part`, whose columns are `columns`. Errors: those of its
+  // rows, unless bad ones are skipped, which Read returns then; InvalidArgument
+  // (too little memory).
   static absl::StatusOr<std::unique_ptr<Part>> Read(
-      const DataSetType& type, const DataSetRequest& request, Part& part);
+      const DataSetType& type, const DataSetRequest& request,
+      const ExampleColumns& columns, Part& part);
 
   std::optional<int64_t> num_rows() const override { return places_.size(); }
   absl::Status Read(int64_t row, absl::Span<const size_t> wanted,

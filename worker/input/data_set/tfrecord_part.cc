@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/open_part.h"
 #include "worker/input/file/bad_rows.h"
@@ -30,9 +31,15 @@ constexpr const char* kUsualFeatures[] = {"image", "image_raw", "features",
 using NextRecord =
     absl::FunctionRef<absl::StatusOr<bool>(std::string*, absl::Status* bad)>;
 
-// input.feature_column, or the first usual name that the example has.
-std::string FeatureOf(const InputSpec& spec, const TfExample& example) {
-  if (!spec.feature_column().empty()) return spec.feature_column();
+// The run's, or input.feature_column, or the first usual name that the example
+// has.
+std::string FeatureOf(const DataSetRequest& request, const TfExample& example) {
+  if (!request.spec.feature_column().empty()) {
+    return request.spec.feature_column();
+  }
+  if (request.run != nullptr && request.run->column_size() == 1) {
+    return BytesOfUtf8(request.run->column(0).name());
+  }
   for (const char* const name : kUsualFeatures) {
     if (example.Has(name)) return name;
   }
@@ -56,7 +63,7 @@ ColumnKind KindOf(const absl::StatusOr<TfExample::Values>& values,
 
 std::vector<Column> ColumnsOf(const DataSetRequest& request,
                               const TfExample& example) {
-  const std::string feature = FeatureOf(request.spec, example);
+  const std::string feature = FeatureOf(request, example);
   std::vector<Column> columns = {
       {feature, KindOf(example.Get(feature), request.example_shape),
        std::nullopt}};
@@ -81,6 +88,7 @@ absl::StatusOr<std::vector<Column>> FindColumns(const DataSetRequest& request,
     ASSIGN_OR_RETURN(const bool more, next(&record, &bad));
     if (!more) return std::vector<Column>();
     if (bad.ok()) bad = example.Parse(record);
+    if (bad.ok()) bad = example.Get(FeatureOf(request, example)).status();
     if (bad.ok()) return ColumnsOf(request, example);
     if (request.spec.on_bad_record() != SKIP || !IsBadRecord(bad)) return bad;
   }

@@ -40,14 +40,20 @@ absl::StatusOr<int32_t> ClassNames::Find(absl::string_view name) const {
   if (name.empty()) {
     return absl::InvalidArgumentError("wanted a class, found none");
   }
-  return absl::InvalidArgumentError(
-      UnknownNameMessage("class", EscapeForLog(name, kShownBytes),
-                         absl::MakeConstSpan(names_).subspan(0, kShownNames)));
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names_.size(), kShownNames); ++i) {
+    shown.push_back(EscapeForLog(names_[i], kShownBytes));
+  }
+  const size_t others = names_.size() - shown.size();
+  return absl::InvalidArgumentError(absl::StrCat(
+      UnknownNameMessage("class", EscapeForLog(name, kShownBytes), shown),
+      others == 0 ? "" : absl::StrCat(" and ", others, " others")));
 }
 
 absl::StatusOr<int32_t> ClassNames::Number(absl::string_view name) {
-  absl::StatusOr<int32_t> known = Find(name);
-  if (known.ok() || closed_ || name.empty()) return known;
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  if (closed_ || name.empty()) return Find(name);
   // One typing error among class numbers would make names of all of them.
   int32_t index;
   const bool is_index = has_numbers_ && ParseIndex(name, &index);

@@ -1,6 +1,7 @@
 #include "worker/input/stream/create_stream.h"
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,12 +12,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "worker/input/data_set/column_matcher.h"
 #include "worker/input/data_set/create_data_set.h"
+#include "worker/input/data_set/data_files.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/example_columns.h"
 #include "worker/input/data_set/open_part.h"
 #include "worker/input/data_set/row_mapper.h"
 #include "worker/input/file/bad_rows.h"
+#include "worker/input/file/class_names.h"
 
 namespace muster {
 namespace {
@@ -38,6 +44,10 @@ class PartsStream : public ExampleStream {
   }
   int64_t num_targets() const override { return request_.labels.num_targets; }
   std::vector<std::string> Files() const override { return half_.files; }
+  std::vector<std::string> Remarks() const override;
+  DataSchema Schema() const override;
+  // Who opened the stream reads its remarks now.
+  void CloseRemarks() { matcher_.CloseRemarks(); }
   absl::Status Begin() override;
   absl::StatusOr<bool> Next(StreamRecord* record) override;
   absl::Status Decode(const StreamRecord& record, int64_t epoch,
@@ -51,20 +61,30 @@ class PartsStream : public ExampleStream {
         request_(request),
         half_(std::move(half)),
         num_classes_(num_classes),
-        mapper_(std::move(mapper)) {}
+        mapper_(std::move(mapper)),
+        matcher_(type, request) {}
 
   absl::Status OpenPart(size_t index);
   absl::Status DecodeStored(const StreamRecord& record,
                             const ExampleMemory& into) const;
-  absl::Status ReadClass(const Row& row, int32_t* label) const;
+  absl::Status ReadClass(const ExampleColumns& columns, const Row& row,
+                         int32_t* label) const;
+  // Takes the names of classes from the run; without one they are numbers.
+  void FindClassNames();
 
   const DataSetType type_;
   const DataSetRequest request_;
   const HalfParts half_;
   const int64_t num_classes_;
   const std::unique_ptr<RowMapper> mapper_;
-  // The columns of the first part whose rows show any.
-  std::optional<ExampleColumns> columns_;
+  std::optional<ClassNames> class_names_;
+  ColumnMatcher matcher_;
+  // The columns of the first part whose rows show any, for the parts after it.
+  std::vector<Column> known_;
+  // The columns of parts, once for all that have the same names in the same
+  // order. Records point at them.
+  std::map<std::vector<std::string>, ExampleColumns> layouts_;
+  const ExampleColumns* columns_ = nullptr;
   // The part that is read, and the row that comes next.
   std::unique_ptr<Part> part_;
   size_t index_ = 0;
@@ -74,11 +94,48 @@ class PartsStream : public ExampleStream {
 absl::StatusOr<std::unique_ptr<PartsStream>> PartsStream::Open(
     const DataSetType& type, const DataSetRequest& request, int64_t num_classes,
     std::unique_ptr<RowMapper> mapper) {
+  RETURN_IF_ERROR(CheckLabelsOfRun(type, request));
   ASSIGN_OR_RETURN(HalfParts half, FindParts(type, request));
   auto stream = absl::WrapUnique(new PartsStream(
       type, request, std::move(half), num_classes, std::move(mapper)));
+  stream->FindClassNames();
   RETURN_IF_ERROR(stream->Begin());
   return stream;
+}
+
+void PartsStream::FindClassNames() {
+  if (request_.run == nullptr || request_.labels.kind != LabelKind::kClass ||
+      request_.run->label().class_name().empty()) {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : request_.run->label().class_name()) {
+    names.push_back(BytesOfUtf8(name));
+  }
+  class_names_.emplace(std::move(names));
+}
+
+std::vector<std::string> PartsStream::Remarks() const {
+  std::vector<std::string> remarks = half_.remarks;
+  for (std::string& remark : matcher_.Remarks()) {
+    remarks.push_back(std::move(remark));
+  }
+  return remarks;
+}
+
+DataSchema PartsStream::Schema() const {
+  DataSchema schema = matcher_.found();
+  DataLabel& label = *schema.mutable_label();
+  if (label.kind() == kClassLabel) {
+    label.set_num_classes(num_classes_);
+    if (class_names_.has_value()) {
+      *label.mutable_class_name() = request_.run->label().class_name();
+      label.set_num_classes(label.class_name_size());
+    }
+  }
+  *schema.mutable_training()->mutable_files() =
+      DescribeDataFiles(/*examples=*/0, request_.spec.dir(), half_.files);
+  return schema;
 }
 
 absl::Status PartsStream::Begin() {
@@ -88,12 +145,16 @@ absl::Status PartsStream::Begin() {
 
 absl::Status PartsStream::OpenPart(size_t index) {
   index_ = index;
-  absl::Span<const Column> known;
-  if (columns_.has_value()) known = columns_->columns();
-  ASSIGN_OR_RETURN(part_, OpenPartLike(type_.open_in_order, request_,
-                                       half_.parts[index], known));
-  if (columns_.has_value() || part_->columns().empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(columns_, ExampleColumns::Create(request_, *part_));
+  ASSIGN_OR_RETURN(part_,
+                   type_.open_in_order(request_, half_.parts[index], known_));
+  columns_ = nullptr;
+  if (part_->columns().empty()) return absl::OkStatus();
+  if (known_.empty()) known_ = part_->columns();
+  ASSIGN_OR_RETURN(ExampleColumns columns, matcher_.Match(*part_));
+  std::vector<std::string> names;
+  for (const Column& column : part_->columns()) names.push_back(column.name);
+  columns_ =
+      &layouts_.try_emplace(std::move(names), std::move(columns)).first->second;
   return absl::OkStatus();
 }
 
@@ -106,6 +167,7 @@ absl::StatusOr<bool> PartsStream::Next(StreamRecord* record) {
     RETURN_IF_ERROR(OpenPart(index_ + 1));
   }
   record->file = index_;
+  record->columns = columns_;
   record->row = row_++;
   return true;
 }
@@ -127,30 +189,32 @@ absl::Status PartsStream::Decode(const StreamRecord& record, int64_t epoch,
 absl::Status PartsStream::DecodeStored(const StreamRecord& record,
                                        const ExampleMemory& into) const {
   RETURN_IF_ERROR(record.bad);
-  if (!columns_.has_value()) {
+  if (record.columns == nullptr) {
     return absl::DataLossError("no row before this one was good");
   }
+  const ExampleColumns& columns = *record.columns;
   // A thread's own: nothing is allocated from row to row.
   thread_local Row row;
-  row.cells.resize(columns_->columns().size());
+  row.cells.resize(columns.columns().size());
   const LabelKind kind = request_.labels.kind;
   const bool has_class = kind == LabelKind::kClass && into.label != nullptr;
   const bool has_targets =
       kind == LabelKind::kTargets && into.targets != nullptr;
   RETURN_IF_ERROR(type_.parse(
-      columns_->columns(), record,
-      has_class || has_targets ? columns_->all() : columns_->values(), &row));
-  if (has_class) RETURN_IF_ERROR(ReadClass(row, into.label));
-  if (has_targets) RETURN_IF_ERROR(columns_->ReadTargets(row, into.targets));
-  return columns_->ReadValues(row, into.values);
+      columns.columns(), record,
+      has_class || has_targets ? columns.all() : columns.values(), &row));
+  if (has_class) RETURN_IF_ERROR(ReadClass(columns, row, into.label));
+  if (has_targets) RETURN_IF_ERROR(columns.ReadTargets(row, into.targets));
+  return columns.ReadValues(row, into.values);
 }
 
-absl::Status PartsStream::ReadClass(const Row& row, int32_t* label) const {
-  const absl::StatusOr<int32_t> found =
-      columns_->ReadClass(row, /*names=*/nullptr);
+absl::Status PartsStream::ReadClass(const ExampleColumns& columns,
+                                    const Row& row, int32_t* label) const {
+  const absl::StatusOr<int32_t> found = columns.ReadClass(
+      row, class_names_.has_value() ? &*class_names_ : nullptr);
   if (!found.ok()) {
     const absl::Status& error = found.status();
-    if (!columns_->has_texts()) return error;
+    if (!columns.has_texts() || class_names_.has_value()) return error;
     return absl::Status(
         error.code(),
         absl::StrCat(error.message(),
@@ -222,6 +286,7 @@ absl::StatusOr<std::unique_ptr<ExampleStream>> CreateStream(
       std::unique_ptr<PartsStream> stream,
       PartsStream::Open(type, request, num_classes, std::move(mapper)));
   RETURN_IF_ERROR(CheckFirstRow(spec.on_bad_record(), labels, stream.get()));
+  stream->CloseRemarks();
   return stream;
 }
 

@@ -17,6 +17,8 @@
 
 namespace muster {
 
+class ExampleColumns;
+
 // One example as it was read and before it is decoded. Its memory is used again
 // for another.
 struct StreamRecord : Record {
@@ -24,6 +26,8 @@ struct StreamRecord : Record {
   int64_t row = 0;
   // Its file, or pair of files.
   size_t file = 0;
+  // How its columns make an example, the stream's; null: nothing shows it.
+  const ExampleColumns* columns = nullptr;
 };
 
 // Examples that come one after the other: how many there are is not known, and
@@ -48,6 +52,8 @@ class ExampleStream {
   virtual DataSchema Schema() const { return {}; }
   // The paths that it is read from.
   virtual std::vector<std::string> Files() const = 0;
+  // As DataSet's.
+  virtual std::vector<std::string> Remarks() const { return {}; }
 
   // Goes back to the first record: a pass begins, with the same records in the
   // same order as each time. Errors: those of the files.

@@ -1,4 +1,4 @@
-#include "worker/input/data_files.h"
+#include "worker/input/data_set/data_files.h"
 
 #include <filesystem>
 #include <map>
@@ -10,12 +10,13 @@
 #include "absl/strings/strip.h"
 #include "common/base/escape.h"
 #include "common/base/fingerprint.h"
+#include "common/base/utf8.h"
 
 namespace muster {
 namespace {
 
 // As many are kept by name, and told.
-constexpr size_t kMostKept = 32;
+constexpr size_t kMostKept = 1000;
 constexpr size_t kMostTold = 5;
 
 int64_t SizeOf(const std::string& path) {
@@ -26,7 +27,7 @@ int64_t SizeOf(const std::string& path) {
 
 std::string NameBelow(const std::string& dir, absl::string_view path) {
   if (absl::ConsumePrefix(&path, dir)) absl::ConsumePrefix(&path, "/");
-  return std::string(path);
+  return Utf8OfBytes(path);
 }
 
 std::map<std::string, int64_t> SizesByName(const DataFiles& data) {

@@ -1,4 +1,4 @@
-#include "worker/input/data_files.h"
+#include "worker/input/data_set/data_files.h"
 
 #include <fstream>
 #include <string>
@@ -44,7 +44,7 @@ TEST_F(DataFilesTest, SaysWhatHasChanged) {
 TEST_F(DataFilesTest, NamesAFewOfMany) {
   std::vector<std::string> few;
   std::vector<std::string> many;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 1010; ++i) {
     const std::string path = Write(absl::StrCat("f", i), 1);
     many.push_back(path);
     if (i < 10) few.push_back(path);
@@ -55,7 +55,7 @@ TEST_F(DataFilesTest, NamesAFewOfMany) {
   const DataFiles of_many = Describe(many);
   EXPECT_EQ(of_many.files_size(), 0);
   EXPECT_EQ(DescribeChange(Describe(few), of_many),
-            "they have 40 files of 40 bytes, had 10 of 10");
+            "they have 1010 files of 1010 bytes, had 10 of 10");
 }
 
 TEST_F(DataFilesTest, ADataSetMadeByAFormulaHasRowsAlone) {
