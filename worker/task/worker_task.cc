@@ -27,11 +27,12 @@
 #include "worker/client/call_status.h"
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
-#include "worker/input/data_set/data_files.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
-#include "worker/task/class_names_file.h"
+#include "worker/task/kept_training.h"
 #include "worker/task/result_file.h"
+#include "worker/task/run_data.h"
 #include "worker/task/run_speed.h"
 #include "worker/task/shown_training.h"
 #include "worker/tower/gradient_clipper.h"
@@ -107,15 +108,6 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(PlaceParameterUpdates());
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
-  if (is_chief() && !options_.train_dir.empty()) {
-    RETURN_IF_ERROR(
-        chief_->write_watch()->Watch("write of the classes' names", [this] {
-          return WriteClassNames(options_.train_dir,
-                                 data_set_ == nullptr
-                                     ? std::vector<std::string>()
-                                     : data_set_->ClassNames());
-        }));
-  }
   RETURN_IF_ERROR(CreateHooks());
   CreateSession();
   return absl::OkStatus();
@@ -185,44 +177,70 @@ absl::Status WorkerTask::CreateModel() {
 
 absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
-  RETURN_IF_ERROR(OpenTrainingHalf());
+  ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run, FindSchema());
+  ASSIGN_OR_RETURN(DataSchema half, OpenTrainingHalf(run));
   if (training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
-  if (!is_chief()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
-  ASSIGN_OR_RETURN(test_set_,
-                   OpenDataSet(training, towers_->model(), Split::kTest));
+  const auto seed = static_cast<uint64_t>(training.seed());
+  DataSchema now = CompleteSchema(training.input(), seed, std::move(half),
+                                  /*test_half=*/nullptr);
+  if (is_chief()) {
+    RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
+    ASSIGN_OR_RETURN(
+        test_set_,
+        OpenDataSet(
+            training, towers_->model(), Split::kTest,
+            run != nullptr ? run : std::make_shared<const DataSchema>(now)));
+    for (const std::string& remark : test_set_->Remarks()) {
+      options_.reporter.Info(remark);
+    }
+    const DataSchema test_half = test_set_->Schema();
+    now = CompleteSchema(training.input(), seed, std::move(now), &test_half);
+  }
+  ASSIGN_OR_RETURN(schema_,
+                   SettleSchema(run.get(), std::move(now),
+                                is_chief() ? options_.reporter : Reporter()));
   return absl::OkStatus();
 }
 
-absl::Status WorkerTask::OpenTrainingHalf() {
+absl::StatusOr<std::shared_ptr<const DataSchema>> WorkerTask::FindSchema()
+    const {
+  ASSIGN_OR_RETURN(const RunSchema run,
+                   FindRunSchema(options_.train_dir,
+                                 is_chief() ? options_.reporter : Reporter()));
+  if (is_chief() && !options_.train_dir.empty()) {
+    RETURN_IF_ERROR(CheckCanKeepTraining(options_.train_dir));
+  }
+  // Without a checkpoint a training begins anew.
+  if (!run.has_checkpoint || run.schema == nullptr) return nullptr;
+  RETURN_IF_ERROR(CheckRunTraining(*run.schema, options_.training));
+  return run.schema;
+}
+
+absl::StatusOr<DataSchema> WorkerTask::OpenTrainingHalf(
+    const std::shared_ptr<const DataSchema>& run) {
   const TrainingSpec& training = options_.training;
-  std::vector<std::string> files;
   if (training.input().stream()) {
     ASSIGN_OR_RETURN(open_stream_,
-                     OpenTrainingStream(training, towers_->model()));
+                     OpenTrainingStream(training, towers_->model(), run));
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStream> stream,
                      open_stream_());
-    files = stream->Files();
-  } else {
-    ASSIGN_OR_RETURN(data_set_,
-                     OpenDataSet(training, towers_->model(), Split::kTrain));
-    files = data_set_->Files();
+    SayData(stream->Files(), stream->Remarks());
+    return stream->Schema();
   }
-  SayData(files);
-  if (is_chief()) {
-    data_files_ =
-        DescribeDataFiles(num_examples(), training.input().dir(), files);
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(data_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTrain, run));
+  SayData(data_set_->Files(), data_set_->Remarks());
+  return data_set_->Schema();
 }
 
 int64_t WorkerTask::num_examples() const {
   return data_set_ == nullptr ? 0 : data_set_->num_examples();
 }
 
-void WorkerTask::SayData(const std::vector<std::string>& files) const {
+void WorkerTask::SayData(const std::vector<std::string>& files,
+                         const std::vector<std::string>& remarks) const {
   std::string line = "training data: ";
   if (data_set_ == nullptr) {
     absl::StrAppend(&line, "a stream of rows");
@@ -239,6 +257,7 @@ void WorkerTask::SayData(const std::vector<std::string>& files) const {
                     options_.training.input().dir());
   }
   options_.reporter.Info(line);
+  for (const std::string& remark : remarks) options_.reporter.Info(remark);
 }
 
 int64_t WorkerTask::EpochUpdates() const {
@@ -364,7 +383,7 @@ absl::Status WorkerTask::CreateChiefParts() {
   worker.model = &towers_->model();
   worker.num_examples = num_examples();
   if (data_set_ == nullptr) worker.row_order = RowOrder::kStream;
-  worker.data = data_files_;
+  worker.schema = schema_;
   worker.test_model = test_model_.get();
   worker.test_set = test_set_.get();
   worker.bad_records = bad_records_.get();
@@ -440,6 +459,7 @@ absl::Status WorkerTask::CreateHooks() {
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   options.kept_training.train_dir = options_.train_dir;
   options.kept_training.training = given_training_;
+  options.kept_training.schema = schema_;
   SessionHooks::Parts parts;
   parts.write_file = [this](const std::string& path,
                             const std::string& content) {
