@@ -245,10 +245,11 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
 }
 
 absl::StatusOr<WorkerOptions> MakeWorkerOptions(
-    const ResolvedCluster& cluster, TrainingSpec training,
+    const ResolvedCluster& cluster, RunTraining run,
     const CommandLine& command_line) {
-  ASSIGN_OR_RETURN(WorkerOptions options, MakeTaskOptions<WorkerOptions>(
-                                              cluster, std::move(training)));
+  ASSIGN_OR_RETURN(
+      WorkerOptions options,
+      MakeTaskOptions<WorkerOptions>(cluster, std::move(run.training)));
   ASSIGN_OR_RETURN(options.profiled, ProfileFlag());
   Printing printing = MakePrinting(PrintingFlags(cluster.task));
   options.progress = std::move(printing.progress);
@@ -259,8 +260,7 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(
       InitFlags(command_line, !absl::GetFlag(FLAGS_read_from).empty()));
   ASSIGN_OR_RETURN(options.read_from, ReadFromFlag(cluster.spec, options.init));
   options.stop_source =
-      StopSource(options.training, absl::GetFlag(FLAGS_training),
-                 Repeated(command_line, "set"));
+      StopSource(options.training, run.source, Repeated(command_line, "set"));
   return options;
 }
 
@@ -312,21 +312,25 @@ int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
 int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
             const MonotonicClock& clock) {
   const absl::Time start_time = clock.Now();
-  absl::StatusOr<TrainingSpec> training = TrainingFlags(command_line);
-  if (!training.ok()) return FailVerb(training.status());
+  absl::StatusOr<RunTraining> run = RunTrainingFlags(command_line);
+  if (!run.ok()) return FailVerb(run.status());
+  if (cluster.spec.empty() || cluster.task == cluster.spec.chief() ||
+      cluster.task.job() == kEvaluatorJob) {
+    SayChanges(*run, Reporter(&LogLine));
+  }
   // Credentials, also those of no keys, start threads.
   StopSignals::Block();
   const auto keys = KeysFlag(cluster, clock);
   if (!keys.ok()) return FailVerb(keys.status());
   const absl::Status suits =
-      CheckReplicationSuits(cluster.spec, training->replication());
+      CheckReplicationSuits(cluster.spec, run->training.replication());
   if (!suits.ok()) return FailVerb(suits);
   if (cluster.task.job() == kEvaluatorJob) {
-    return RunEvaluator(cluster, *std::move(training),
+    return RunEvaluator(cluster, std::move(run->training),
                         CredentialsOf(keys->get()), clock);
   }
   absl::StatusOr<WorkerOptions> options =
-      MakeWorkerOptions(cluster, *std::move(training), command_line);
+      MakeWorkerOptions(cluster, *std::move(run), command_line);
   if (!options.ok()) return FailVerb(options.status());
   options->start_time = start_time;
   options->credentials = CredentialsOf(keys->get());

@@ -1,14 +1,18 @@
 #include "common/checkpoint/manifest.h"
 
+#include <cstdint>
 #include <map>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/crc32c.h"
 #include "common/tensor/dtype.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -25,24 +29,34 @@ constexpr char kFirstLine[] =
 // The deepest message in it has 4 levels.
 constexpr int kMaxDepth = 32;
 
-// Every format from 2 on ends with this line, so that a damaged text is not
-// taken for one of a newer format.
+// Every format from 2 on ends with a CRC of its text, so that a damaged one is
+// not taken for one of a newer format.
 constexpr int kFirstFormatWithTrailer = 2;
 
-std::string Trailer(absl::string_view text) {
-  return absl::StrFormat("# crc32c of the text above: %08x\n", Crc32c(text));
+// The value of a top-level field on a line of its own, as the text has it; ""
+// without one.
+absl::string_view LineOf(absl::string_view text, absl::string_view field) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, field) && absl::ConsumePrefix(&line, ": ")) {
+      return line;
+    }
+  }
+  return "";
 }
 
-// The last line, with its end; all of the text if there is but one.
-absl::string_view LastLine(absl::string_view text) {
-  if (text.empty()) return text;
-  const size_t end = text.rfind('\n', text.size() - 2);
-  return end == absl::string_view::npos ? text : text.substr(end + 1);
-}
-
-bool HasGoodTrailer(absl::string_view text) {
-  const absl::string_view trailer = LastLine(text);
-  return trailer == Trailer(text.substr(0, text.size() - trailer.size()));
+// A newer format's own fields and values may be none that can be parsed here.
+absl::Status CheckNotNewer(absl::string_view text) {
+  int64_t version = 0;
+  if (!absl::SimpleAtoi(LineOf(text, "format_version"), &version) ||
+      version <= kCheckpointFormatVersion || !CrcLineFits(text)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the checkpoint has format version ", version, " (of Muster ",
+      absl::CHexEscape(absl::StripSuffix(
+          absl::StripPrefix(LineOf(text, "muster_version"), "\""), "\"")),
+      "), this program reads up to ", kCheckpointFormatVersion,
+      "; use the newer Muster"));
 }
 
 // The CRC of the serialized bytes with the field itself 0. There is no map in
@@ -91,6 +105,16 @@ absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
 
 }  // namespace
 
+int FormatVersionOf(const CheckpointManifest& manifest) {
+  return manifest.has_schema() ? kFirstFormatWithSchema
+                               : kFirstFormatWithSchema - 1;
+}
+
+absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest) {
+  const int format_version = FormatVersionOf(manifest);
+  return FormatManifest(std::move(manifest), format_version);
+}
+
 absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest,
                                            int format_version) {
   manifest.set_format_version(format_version);
@@ -100,37 +124,31 @@ absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest,
     return absl::InternalError("the manifest cannot be printed as text");
   }
   text = absl::StrCat(kFirstLine, text);
-  if (format_version < kFirstFormatWithTrailer) return text;
-  return absl::StrCat(text, Trailer(text));
+  return format_version < kFirstFormatWithTrailer ? text : WithCrcLine(text);
 }
 
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
   // Protobuf would take it, and complain on stderr later.
   if (!IsUtf8(text)) return absl::DataLossError("not a manifest: no UTF-8");
+  RETURN_IF_ERROR(CheckNotNewer(text));
   CheckpointManifest manifest;
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  // So that the version of a newer one can be named.
+  // The CRC of the message covers none, and tells them.
   parser.AllowUnknownField(true);
   parser.SetRecursionLimit(kMaxDepth);
   if (!parser.ParseFromString(std::string(text), &manifest)) {
     return absl::DataLossError(absl::StrCat("not a manifest: ", error.text()));
   }
   if (manifest.format_version() >= kFirstFormatWithTrailer &&
-      !HasGoodTrailer(text)) {
+      !CrcLineFits(text)) {
     return absl::DataLossError(
         "the CRC in the manifest's last line does not fit: it is damaged or "
         "was edited");
   }
-  if (manifest.format_version() > kCheckpointFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the checkpoint has format version ", manifest.format_version(),
-        " (of Muster ", absl::CHexEscape(manifest.muster_version()),
-        "), this program reads up to ", kCheckpointFormatVersion,
-        "; use the newer program"));
-  }
   if (manifest.format_version() < 1 ||
+      manifest.format_version() > kCheckpointFormatVersion ||
       manifest.manifest_crc32c() != ManifestCrc(manifest)) {
     return absl::DataLossError(
         "the manifest's CRC does not fit: it is damaged or was edited");

@@ -18,17 +18,24 @@ namespace muster {
 //   2: the times, and the last line: a CRC of all bytes of the text before it
 //   3: positions in the data are messages; before, counts of steps
 //   4: the files of the data, which the CRC of an older reader would miss
-inline constexpr int kCheckpointFormatVersion = 4;
+//   5: the schema of the data, in place of the files alone
+inline constexpr int kCheckpointFormatVersion = 5;
 inline constexpr int kFirstFormatWithPositions = 3;
+inline constexpr int kFirstFormatWithSchema = 5;
 
-// The text of manifest.textproto, with format_version and manifest_crc32c set.
-// (Other versions are for tests of the reader.)
-absl::StatusOr<std::string> FormatManifest(
-    CheckpointManifest manifest, int format_version = kCheckpointFormatVersion);
+// The smallest version that says all that the manifest holds, so that programs
+// of then read it, too.
+int FormatVersionOf(const CheckpointManifest& manifest);
+
+// The text of manifest.textproto, with manifest_crc32c set and format_version:
+// FormatVersionOf's. (Other versions are for tests of the reader.)
+absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest);
+absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest,
+                                           int format_version);
 
 // Parses and checks it; older versions, too. Errors: FailedPrecondition for a
-// newer format version (do not fall back: update Muster); DataLoss if it is no
-// manifest, or a byte of it was changed.
+// newer format version, whatever else it holds (do not fall back: update
+// Muster); DataLoss if it is no manifest, or a byte of it was changed.
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text);
 
 // May a model with these parameters and this optimizer go on from the

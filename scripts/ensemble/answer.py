@@ -73,7 +73,9 @@ class Answers:
 
 
 def _has_sigmoid(member):
-    path = os.path.join(member.train_dir, "kept_training.textproto")
+    path = os.path.join(member.train_dir, "training.textproto")
+    if not os.path.exists(path):  # A run of Muster before it wrote schemas.
+        path = os.path.join(member.train_dir, "kept_training.textproto")
     with open(path, encoding="utf-8") as file:
         return SIGMOID_LOSS in file.read()
 

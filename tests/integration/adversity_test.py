@@ -106,7 +106,7 @@ class AdversityTest(harness.TestCase):
         # Step 0 is still whole, nothing half-written is left.
         self.assertEqual(set(os.listdir(self.path("train"))) -
                          {".lock", "chief", "summaries",
-                          "kept_training.textproto"},
+                          "schema.textproto", "training.textproto"},
                          {"ckpt-000000000000", "result.json"})
         # The end of the training could not be saved; there may be room when it
         # is tried again. What was evaluated is kept.

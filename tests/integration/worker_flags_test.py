@@ -124,7 +124,7 @@ class WorkerFlagsTest(harness.TestCase):
         self.assert_refused(self.run_worker("evaluate"), "--train_dir=DIR")
         self.assert_refused(
             self.run_worker("predict", "--train_dir=" + self.path("nowhere")),
-            "nowhere/kept_training.textproto", "nor --training=FILE")
+            "nowhere/training.textproto", "nor --training=FILE")
         self.assert_refused(self.run_worker("predict", run), "--output=FILE")
         for output in (self.dir, self.path("none/figures.json")):
             self.assert_refused(

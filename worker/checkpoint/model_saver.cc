@@ -165,7 +165,7 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   manifest.set_model_epoch(model_epoch_);
   manifest.set_fingerprint(options_.placed->definition.fingerprint);
   manifest.set_seed(options_.seed);
-  *manifest.mutable_data() = options_.data;
+  *manifest.mutable_schema() = options_.schema;
   // A stamp for people; the clock may be wrong or be set.
   manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
   manifest.set_trained_s(absl::ToDoubleSeconds(Trained(options_.clock->Now())));

@@ -56,7 +56,7 @@ class ModelSaver {
     std::vector<std::string> slots;
     int64_t seed = 0;
     // The run's data.
-    DataFiles data;
+    DataSchema schema;
     Retention retention;
     Reporter reporter;
   };

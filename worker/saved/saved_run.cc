@@ -16,13 +16,13 @@
 #include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
-#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/fill_batch.h"
 #include "worker/saved/prediction_file.h"
 #include "worker/saved/test_rows.h"
 #include "worker/task/class_names_file.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/result_file.h"
+#include "worker/task/run_data.h"
 #include "worker/training/training_parts.h"
 
 namespace muster {
@@ -81,13 +81,28 @@ absl::StatusOr<PredictionValues> ResolveValues(PredictionValues values,
   return values;
 }
 
+// What the run says of its data; null: nothing.
+absl::StatusOr<std::shared_ptr<const DataSchema>> SchemaOfRun(
+    const SavedRunOptions& options) {
+  ASSIGN_OR_RETURN(
+      const RunSchema run,
+      FindRunSchema(RunFolder(options.train_dir, options.init.path),
+                    options.model.reporter));
+  return run.schema;
+}
+
 // By class: the data set's, or those that the training had; a model may have
 // more outputs.
-std::vector<std::string> NamesOf(const DataSet& data_set,
+std::vector<std::string> NamesOf(const DataSet& data_set, const DataSchema* run,
                                  const std::string& train_dir,
                                  int64_t num_outputs) {
   std::vector<std::string> names = data_set.ClassNames();
-  if (names.empty() && !train_dir.empty()) names = ReadClassNames(train_dir);
+  if (run != nullptr) {
+    names.assign(run->label().class_name().begin(),
+                 run->label().class_name().end());
+  } else if (names.empty() && !train_dir.empty()) {
+    names = ReadClassNames(train_dir);
+  }
   if (names.empty()) return names;
   for (auto i = static_cast<int64_t>(names.size()); i < num_outputs; ++i) {
     names.push_back(absl::StrCat(i));
@@ -97,13 +112,14 @@ std::vector<std::string> NamesOf(const DataSet& data_set,
 
 PredictionFile::Columns ColumnsOf(const SavedRunOptions& options,
                                   const CompiledModel& model,
-                                  const DataSet& data_set) {
+                                  const DataSet& data_set,
+                                  const DataSchema* run) {
   PredictionFile::Columns columns;
   columns.has_names = !data_set.RowName(0).empty();
   columns.has_class = model.loss().prediction == Prediction::kSoftmax;
   if (columns.has_class) {
     columns.class_names =
-        NamesOf(data_set, options.train_dir, model.num_outputs());
+        NamesOf(data_set, run, options.train_dir, model.num_outputs());
   }
   columns.number_name =
       options.values == PredictionValues::kOutputs ? "output" : "probability";
@@ -258,11 +274,12 @@ void ReportPredicted(const SavedRunOptions& options, const Predictor& predictor,
 
 // Writes the files of `resolved`, whose values are not kAuto.
 absl::Status Predict(const SavedRunOptions& resolved, CompiledModel* model,
-                     TestRows* rows) {
+                     const DataSchema* run, TestRows* rows) {
   const DataSet& data_set = rows->data_set();
-  ASSIGN_OR_RETURN(const auto file,
-                   PredictionFile::Create(
-                       resolved.output, ColumnsOf(resolved, *model, data_set)));
+  ASSIGN_OR_RETURN(
+      const auto file,
+      PredictionFile::Create(resolved.output,
+                             ColumnsOf(resolved, *model, data_set, run)));
   ASSIGN_OR_RETURN(const auto labels,
                    CreateLabelFile(resolved, *model, data_set.num_examples()));
   Predictor predictor(model, resolved.values, rows, file.get(), labels.get());
@@ -287,9 +304,11 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
                    SavedModel::Create(options.model));
   CompiledModel* const model = saved->model();
   RETURN_IF_ERROR(CheckEvaluation(training, *model));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run,
+                   SchemaOfRun(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
-                   OpenDataSet(training, *model, Split::kTest));
-  SayRemarks("test data", data_set->Remarks(), options.model.reporter);
+                   OpenTestHalf(training, *model, LabelsOf(model->loss()), run,
+                                options.model.reporter));
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);
@@ -323,11 +342,13 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
                    ResolveValues(options.values, model->loss().prediction));
   const LabelKind kind =
       options.labels.empty() ? LabelKind::kNone : LabelsOf(model->loss());
+  ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run,
+                   SchemaOfRun(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<TestRows> rows,
-                   TestRows::Open(options.model.training, *model, kind,
+                   TestRows::Open(options.model.training, *model, kind, run,
                                   options.model.reporter));
   RETURN_IF_ERROR(LoadInto(options, saved.get()).status());
-  return Predict(resolved, model, rows.get());
+  return Predict(resolved, model, run.get(), rows.get());
 }
 
 }  // namespace muster

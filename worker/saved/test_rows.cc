@@ -2,9 +2,8 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
-#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/fill_batch.h"
-#include "worker/training/training_parts.h"
+#include "worker/task/run_data.h"
 
 namespace muster {
 
@@ -14,11 +13,10 @@ TestRows::TestRows(const TrainingSpec& training, const Reporter& reporter)
 
 absl::StatusOr<std::unique_ptr<TestRows>> TestRows::Open(
     const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const Reporter& reporter) {
+    const std::shared_ptr<const DataSchema>& run, const Reporter& reporter) {
   auto rows = absl::WrapUnique(new TestRows(training, reporter));
   ASSIGN_OR_RETURN(rows->data_set_,
-                   OpenDataSet(training, model, Split::kTest, kind));
-  SayRemarks("test data", rows->data_set_->Remarks(), reporter);
+                   OpenTestHalf(training, model, kind, run, reporter));
   // Also where nobody looks at labels they are there: class 0, target 0.
   rows->batch_ =
       MakeLabelledBatch(model.batch_size(), rows->data_set_->example_shape(),

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/reporter.h"
+#include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/input/bad_records.h"
@@ -22,10 +23,10 @@ namespace muster {
 class TestRows {
  public:
   // With labels of `kind`; where that is kNone, the batch has zeros in their
-  // place. Errors: OpenDataSet's.
+  // place. Errors: OpenTestHalf's, whose `run` it is.
   static absl::StatusOr<std::unique_ptr<TestRows>> Open(
       const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-      const Reporter& reporter);
+      const std::shared_ptr<const DataSchema>& run, const Reporter& reporter);
 
   // The rows from `first` on, as many as there are and a batch of the model
   // has. Returns the index after the last one that was looked at. Errors:

@@ -113,7 +113,7 @@ absl::Status ChiefParts::CreateLoader() {
   load.rows = {worker_.num_examples, worker_.shape.worker_rows(),
                worker_.row_order};
   load.goal.stop = options.training.stop();
-  load.data = worker_.data;
+  load.data = worker_.schema.training().files();
   load.reporter = options.reporter;
   load.watch = write_watch_.get();
   loader_ = std::make_unique<ModelLoader>(load);
@@ -139,7 +139,7 @@ void ChiefParts::CreateSaver() {
   for (const SlotDef& slot : worker_.update_rule->slots())
     save.slots.push_back(slot.name);
   save.seed = options.training.seed();
-  save.data = worker_.data;
+  save.schema = worker_.schema;
   const CheckpointSpec& checkpoint = options.training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
   save.reporter = options.reporter;

@@ -14,7 +14,7 @@
 #include "common/cluster/task_id.h"
 #include "common/optimizer/update_rule.h"
 #include "common/rpc/link.h"
-#include "proto/checkpoint.pb.h"
+#include "proto/data_schema.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/model_loader.h"
 #include "worker/checkpoint/model_saver.h"
@@ -48,7 +48,7 @@ class ChiefParts {
     // The training half's; a stream has no number of them.
     int64_t num_examples = 0;
     RowOrder row_order = RowOrder::kPermutation;
-    DataFiles data;
+    DataSchema schema;
     // Both are null without a test half.
     CompiledModel* test_model = nullptr;
     const DataSet* test_set = nullptr;

@@ -4,19 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-
 namespace muster {
 
-// The names of a training's classes, in its train_dir: classes.json, a list of
-// texts by index. Predictions have them from there where the rows that are to
-// be predicted come without classes.
-
-// Replaces the file; nothing without names. Errors: the system's.
-absl::Status WriteClassNames(const std::string& train_dir,
-                             const std::vector<std::string>& names);
-
-// None if the file is not there, or is no such list.
+// The names of the classes that a run of before schema.textproto had, from its
+// train_dir: classes.json, a list of texts by index. None if the file is not
+// there, or is no such list.
 std::vector<std::string> ReadClassNames(const std::string& train_dir);
 
 }  // namespace muster

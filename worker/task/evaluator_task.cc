@@ -8,15 +8,16 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/task_id.h"
+#include "common/process/exit_code.h"
 #include "common/rpc/job_watcher.h"
 #include "worker/checkpoint/checkpoint_follower.h"
 #include "worker/checkpoint/finished_run.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/hook/summary_writer.h"
-#include "worker/input/data_set/say_remarks.h"
 #include "worker/input/fill_batch.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/result_file.h"
+#include "worker/task/run_data.h"
 #include "worker/task/worker_options.h"
 #include "worker/training/training_parts.h"
 #include "worker/training/training_spec.h"
@@ -61,10 +62,7 @@ absl::Status EvaluatorTask::CreateParts() {
   watch.reporter = options_.reporter;
   write_watch_ = std::make_unique<WriteWatch>(std::move(watch));
   RETURN_IF_ERROR(CreateModel());
-  ASSIGN_OR_RETURN(test_set_, OpenDataSet(options_.training, *saved_->model(),
-                                          Split::kTest));
-  SayRemarks("test data", test_set_->Remarks(), options_.reporter);
-  batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
+  RETURN_IF_ERROR(OpenTestHalfOfRun());
   if (options_.training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
@@ -85,6 +83,34 @@ absl::Status EvaluatorTask::CreateModel() {
   options.reporter = options_.reporter;
   ASSIGN_OR_RETURN(saved_, SavedModel::Create(options));
   return CheckEvaluation(options_.training, *saved_->model());
+}
+
+absl::Status EvaluatorTask::OpenTestHalfOfRun() {
+  ASSIGN_OR_RETURN(const RunSchema run,
+                   FindRunSchema(options_.train_dir, options_.reporter));
+  if (run.has_checkpoint) return OpenTestHalfBy(run.schema);
+  options_.reporter.Info(
+      "the test half is opened with the run's first checkpoint, which says "
+      "what its data are");
+  return absl::OkStatus();
+}
+
+absl::Status EvaluatorTask::OpenTestHalfBy(
+    std::shared_ptr<const DataSchema> run) {
+  const bool is_open_so = run == nullptr || (opened_by_ != nullptr &&
+                                             IsSameData(*run, *opened_by_));
+  if (test_set_ != nullptr && is_open_so) return absl::OkStatus();
+  ASSIGN_OR_RETURN(test_set_, OpenTestHalf(options_.training, *saved_->model(),
+                                           LabelsOf(saved_->model()->loss()),
+                                           run, options_.reporter));
+  batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
+  opened_by_ = std::move(run);
+  return absl::OkStatus();
+}
+
+void EvaluatorTask::EndByData(const absl::Status& status) {
+  options_.reporter.Error(status.message());
+  options_.latch->Stop({kExitBadConfig, "the test half cannot be opened"});
 }
 
 int EvaluatorTask::Run() {
@@ -146,6 +172,15 @@ bool EvaluatorTask::interrupted() const {
 
 absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
     const CheckpointReader& reader) {
+  const CheckpointManifest& manifest = reader.manifest();
+  const absl::Status opened =
+      OpenTestHalfBy(manifest.has_schema()
+                         ? std::make_shared<const DataSchema>(manifest.schema())
+                         : nullptr);
+  if (!opened.ok()) {
+    EndByData(opened);
+    return absl::CancelledError(opened.message());
+  }
   RETURN_IF_ERROR(
       write_watch_->WatchRead(absl::StrCat("read of ", reader.path()),
                               [&] { return saved_->LoadCheckpoint(reader); }));

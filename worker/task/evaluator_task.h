@@ -18,6 +18,7 @@
 #include "common/process/stop_latch.h"
 #include "common/rpc/credentials.h"
 #include "common/summary/event_file_writer.h"
+#include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/evaluation.h"
 #include "worker/input/bad_records.h"
@@ -82,6 +83,13 @@ class EvaluatorTask {
 
   absl::Status CreateParts();
   absl::Status CreateModel();
+  // Opens the test half at once, where there is a run; else with its first
+  // checkpoint, which says what the data are.
+  absl::Status OpenTestHalfOfRun();
+  // Opens it as `run` says, unless it is open so.
+  absl::Status OpenTestHalfBy(std::shared_ptr<const DataSchema> run);
+  // Ends the task.
+  void EndByData(const absl::Status& status);
   absl::StatusOr<EvaluationResult> Evaluate(const CheckpointReader& reader);
   void Report(const CheckpointReader& reader, const EvaluationResult& result);
   // The text of the chief's result.json.
@@ -95,7 +103,10 @@ class EvaluatorTask {
   std::unique_ptr<WriteWatch> write_watch_;
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<SavedModel> saved_;
+  // Null until a checkpoint says what the data are.
   std::unique_ptr<DataSet> test_set_;
+  // The schema that it was opened by; null: none.
+  std::shared_ptr<const DataSchema> opened_by_;
   Batch batch_;
   // Null: a bad record is an error.
   std::unique_ptr<BadRecords> bad_records_;

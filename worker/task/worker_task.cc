@@ -28,14 +28,14 @@
 #include "worker/client/client_model.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/input/data_set/create_data_set.h"
-#include "worker/input/data_set/data_files.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_sections.h"
 #include "worker/input/data_set/say_remarks.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
-#include "worker/task/class_names_file.h"
+#include "worker/task/kept_training.h"
 #include "worker/task/result_file.h"
+#include "worker/task/run_data.h"
 #include "worker/task/run_speed.h"
 #include "worker/task/shown_training.h"
 #include "worker/tower/gradient_clipper.h"
@@ -111,15 +111,6 @@ absl::Status WorkerTask::CreateParts(WorkerLinks links) {
   RETURN_IF_ERROR(PlaceParameterUpdates());
   RETURN_IF_ERROR(CreateLoop());
   if (is_chief()) RETURN_IF_ERROR(CreateChiefParts());
-  if (is_chief() && !options_.train_dir.empty()) {
-    RETURN_IF_ERROR(
-        chief_->write_watch()->Watch("write of the classes' names", [this] {
-          return WriteClassNames(options_.train_dir,
-                                 data_set_ == nullptr
-                                     ? std::vector<std::string>()
-                                     : data_set_->ClassNames());
-        }));
-  }
   RETURN_IF_ERROR(CreateHooks());
   CreateSession();
   return absl::OkStatus();
@@ -190,56 +181,79 @@ absl::Status WorkerTask::CreateModel() {
 
 absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
-  RETURN_IF_ERROR(OpenTrainingHalf());
+  ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run, FindSchema());
+  ASSIGN_OR_RETURN(DataSchema half, OpenTrainingHalf(run));
   if (training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
-  if (!is_chief()) return absl::OkStatus();
+  const auto seed = static_cast<uint64_t>(training.seed());
+  DataSchema now = CompleteSchema(training.input(), seed, std::move(half),
+                                  /*test_half=*/nullptr);
+  if (is_chief()) {
+    RETURN_IF_ERROR(OpenTestHalf(
+        run != nullptr ? run : std::make_shared<const DataSchema>(now)));
+  }
+  if (test_set_ != nullptr) {
+    const DataSchema test_half = test_set_->Schema();
+    now = CompleteSchema(training.input(), seed, std::move(now), &test_half);
+  }
+  ASSIGN_OR_RETURN(schema_,
+                   SettleSchema(run.get(), std::move(now),
+                                is_chief() ? options_.reporter : Reporter()));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerTask::OpenTestHalf(std::shared_ptr<const DataSchema> run) {
+  const TrainingSpec& training = options_.training;
   RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
   ASSIGN_OR_RETURN(const bool has_test_half, HasTestHalf(training.input()));
   if (!has_test_half) {
     options_.reporter.Info(DescribeNoEvaluation(training));
     return CheckNoEvaluation(training);
   }
-  ASSIGN_OR_RETURN(test_set_,
-                   OpenDataSet(training, towers_->model(), Split::kTest));
+  ASSIGN_OR_RETURN(test_set_, OpenDataSet(training, towers_->model(),
+                                          Split::kTest, std::move(run)));
   SayRemarks("test data", test_set_->Remarks(), options_.reporter);
   return absl::OkStatus();
 }
 
-absl::Status WorkerTask::OpenTrainingHalf() {
+absl::StatusOr<std::shared_ptr<const DataSchema>> WorkerTask::FindSchema()
+    const {
+  ASSIGN_OR_RETURN(const RunSchema run,
+                   FindRunSchema(options_.train_dir,
+                                 is_chief() ? options_.reporter : Reporter()));
+  if (is_chief() && !options_.train_dir.empty()) {
+    RETURN_IF_ERROR(CheckCanKeepTraining(options_.train_dir));
+  }
+  // Without a checkpoint a training begins anew.
+  if (!run.has_checkpoint || run.schema == nullptr) return nullptr;
+  RETURN_IF_ERROR(CheckRunTraining(*run.schema, options_.training));
+  return run.schema;
+}
+
+absl::StatusOr<DataSchema> WorkerTask::OpenTrainingHalf(
+    const std::shared_ptr<const DataSchema>& run) {
   const TrainingSpec& training = options_.training;
-  std::vector<std::string> files;
-  std::vector<std::string> remarks;
   if (training.input().stream()) {
     ASSIGN_OR_RETURN(open_stream_,
-                     OpenTrainingStream(training, towers_->model()));
+                     OpenTrainingStream(training, towers_->model(), run));
     ASSIGN_OR_RETURN(const std::unique_ptr<ExampleStream> stream,
                      open_stream_());
-    files = stream->Files();
-    training_half_ = stream->Schema();
-    remarks = stream->Remarks();
-  } else {
-    ASSIGN_OR_RETURN(data_set_,
-                     OpenDataSet(training, towers_->model(), Split::kTrain));
-    files = data_set_->Files();
-    training_half_ = data_set_->Schema();
-    remarks = data_set_->Remarks();
+    SayData(stream->Files(), stream->Remarks());
+    return stream->Schema();
   }
-  SayData(files);
-  SayRemarks("training data", remarks, options_.reporter);
-  if (is_chief()) {
-    data_files_ =
-        DescribeDataFiles(num_examples(), training.input().dir(), files);
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(data_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTrain, run));
+  SayData(data_set_->Files(), data_set_->Remarks());
+  return data_set_->Schema();
 }
 
 int64_t WorkerTask::num_examples() const {
   return data_set_ == nullptr ? 0 : data_set_->num_examples();
 }
 
-void WorkerTask::SayData(const std::vector<std::string>& files) const {
+void WorkerTask::SayData(const std::vector<std::string>& files,
+                         const std::vector<std::string>& remarks) const {
   std::string line = "training data: ";
   if (data_set_ == nullptr) {
     absl::StrAppend(&line, "a stream of rows");
@@ -256,6 +270,7 @@ void WorkerTask::SayData(const std::vector<std::string>& files) const {
                     options_.training.input().dir());
   }
   options_.reporter.Info(line);
+  SayRemarks("training data", remarks, options_.reporter);
 }
 
 int64_t WorkerTask::EpochUpdates() const {
@@ -381,7 +396,7 @@ absl::Status WorkerTask::CreateChiefParts() {
   worker.model = &towers_->model();
   worker.num_examples = num_examples();
   if (data_set_ == nullptr) worker.row_order = RowOrder::kStream;
-  worker.data = data_files_;
+  worker.schema = schema_;
   worker.test_model = test_model_.get();
   worker.test_set = test_set_.get();
   worker.bad_records = bad_records_.get();
@@ -457,6 +472,7 @@ absl::Status WorkerTask::CreateHooks() {
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   options.kept_training.train_dir = options_.train_dir;
   options.kept_training.training = given_training_;
+  options.kept_training.schema = schema_;
   SessionHooks::Parts parts;
   parts.write_file = [this](const std::string& path,
                             const std::string& content) {
@@ -518,10 +534,7 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.training_fingerprint = Fingerprint64(options.training_text);
   // The chief alone opens the test half.
   options.data = MakeDataSections(
-      CompleteSchema(options_.training.input(),
-                     static_cast<uint64_t>(options_.training.seed()),
-                     training_half_, /*test_half=*/nullptr),
-      static_cast<int64_t>(tasks_.size()));
+      schema_, static_cast<int64_t>(tasks_.size()));
   options.stop = options_.training.stop();
   options.replication = options_.training.replication();
   options.saves = is_chief() && !options_.train_dir.empty();

@@ -14,8 +14,8 @@
 #include "common/rpc/link.h"
 #include "common/rpc/parameter_link.h"
 #include "common/summary/event_file_writer.h"
-#include "proto/checkpoint.pb.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/data_schema.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/client/link/shard_link.h"
@@ -86,9 +86,16 @@ class WorkerTask {
   int WorkerIndex() const;
   // The training half's; 0: it is a stream.
   int64_t num_examples() const;
-  absl::Status OpenTrainingHalf();
+  // Returns its schema.
+  // Leaves test_set_ null where there is no test half.
+  absl::Status OpenTestHalf(std::shared_ptr<const DataSchema> run);
+  absl::StatusOr<DataSchema> OpenTrainingHalf(
+      const std::shared_ptr<const DataSchema>& run);
+  // The schema of the run that goes on; null: a new one, or it does not say.
+  absl::StatusOr<std::shared_ptr<const DataSchema>> FindSchema() const;
   // Says what was found.
-  void SayData(const std::vector<std::string>& files) const;
+  void SayData(const std::vector<std::string>& files,
+               const std::vector<std::string>& remarks) const;
   // Updates of the parameters in one pass over the training set; 0: not known.
   int64_t EpochUpdates() const;
   std::vector<std::string> TowerDevices() const;
@@ -137,10 +144,8 @@ class WorkerTask {
   std::unique_ptr<DataSet> test_set_;
   // Null: a bad record is an error.
   std::unique_ptr<BadRecords> bad_records_;
-  // The training half's; only the chief looks at them.
-  DataFiles data_files_;
-  // The training half's, without the map.
-  DataSchema training_half_;
+  // What the data of the run are; the chief's has both halves.
+  DataSchema schema_;
   PlacedModel placed_;
 
   std::unique_ptr<HealthServer> health_;

@@ -394,32 +394,35 @@ absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   return ValidatePeriods(spec);
 }
 
-std::string SemanticText(const TrainingSpec& spec) {
-  TrainingSpec semantic = spec;
-  semantic.clear_checkpoint();
-  semantic.clear_stop();
-  semantic.clear_evaluation();
-  semantic.clear_log_tensors();
-  semantic.mutable_non_finite()->clear_max_refusals();
-  semantic.clear_summary();
+TrainingSpec SemanticPart(TrainingSpec spec) {
+  spec.clear_checkpoint();
+  spec.clear_stop();
+  spec.clear_evaluation();
+  spec.clear_log_tensors();
+  spec.mutable_non_finite()->clear_max_refusals();
+  spec.clear_summary();
   // Rounding, as between two kinds of device.
-  semantic.clear_compute();
+  spec.clear_compute();
   // The places where the same is computed.
-  semantic.clear_tower();
-  semantic.mutable_model()->clear_device_rule();
-  semantic.mutable_model()->clear_pipeline();
-  semantic.mutable_input()->clear_dir();
-  semantic.mutable_input()->clear_parts();
-  semantic.mutable_input()->clear_prefetch();
-  semantic.mutable_input()->clear_threads();
-  SortAttrs(semantic.mutable_optimizer()->mutable_attr());
-  for (LayerSpec& layer : *semantic.mutable_model()->mutable_layer()) {
+  spec.clear_tower();
+  spec.mutable_model()->clear_device_rule();
+  spec.mutable_model()->clear_pipeline();
+  spec.mutable_input()->clear_dir();
+  spec.mutable_input()->clear_parts();
+  spec.mutable_input()->clear_prefetch();
+  spec.mutable_input()->clear_threads();
+  SortAttrs(spec.mutable_optimizer()->mutable_attr());
+  for (LayerSpec& layer : *spec.mutable_model()->mutable_layer()) {
     SortAttrs(layer.mutable_attr());
     layer.clear_device();
     layer.clear_split();
   }
+  return spec;
+}
+
+std::string SemanticText(const TrainingSpec& spec) {
   std::string text;
-  google::protobuf::TextFormat::PrintToString(semantic, &text);
+  google::protobuf::TextFormat::PrintToString(SemanticPart(spec), &text);
   return text;
 }
 

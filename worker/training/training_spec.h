@@ -36,9 +36,12 @@ std::string StopSource(const TrainingSpec& spec, absl::string_view source,
 // checks, and the data, which CreateDataSet does.
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec);
 
-// The fields that decide what is trained, as text: two workers of one run must
-// agree on them. Periods, paths and stop conditions are not among them: a
-// restarted worker may have others.
+// The fields that decide what is trained: two workers of one run must agree on
+// them. Periods, paths and stop conditions are not among them: a restarted
+// worker may have others.
+TrainingSpec SemanticPart(TrainingSpec spec);
+
+// SemanticPart as text.
 std::string SemanticText(const TrainingSpec& spec);
 
 // Errors: InvalidArgument if SemanticText is too long for the message in which

@@ -2,17 +2,18 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "worker/task/kept_training.h"
+#include "worker/task/run_data.h"
+#include "worker/training/training_changes.h"
 #include "worker/training/training_spec.h"
 
 ABSL_FLAG(std::string, training, "",
           "File with the training spec, as text proto; worker/model/zoo has "
-          "examples. A trained model keeps its own in --train_dir.");
+          "examples. Without it a run that is in --train_dir goes on, or is "
+          "used, with the training that it keeps there.");
 ABSL_FLAG(std::vector<std::string>, set, {},
           "Overrides a field: --set=optimizer.adam.learning_rate=3e-4, and a "
           "list as a whole: --set=model.input_shape=1,28,28, --set='placement."
@@ -38,21 +39,6 @@ ABSL_FLAG(bool, init_from_partial, false,
           "listed.");
 
 namespace muster {
-namespace {
-
-// The folder that keeps the training of what --init_from names: a train_dir is
-// it, of a file or a checkpoint it is the one around it.
-std::string RunFolderOf(const std::string& source) {
-  PosixFileSystem file_system;
-  const auto steps = ListCheckpoints(&file_system, source);
-  if (steps.ok() && !steps->empty()) return source;
-  const absl::string_view path = absl::StripSuffix(source, "/");
-  const size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : std::string(path.substr(0, slash));
-}
-
-}  // namespace
-
 FlagGroup TrainingFlagGroup() {
   return {"Training", {"training", "set", "train_dir"}};
 }
@@ -86,28 +72,73 @@ absl::StatusOr<TrainingSpec> TrainingFlags(const CommandLine& command_line) {
   return LoadTrainingSpec(path, Repeated(command_line, "set"));
 }
 
-absl::StatusOr<TrainingSpec> SavedTrainingFlags(
-    const CommandLine& command_line) {
-  if (!absl::GetFlag(FLAGS_training).empty()) {
-    return TrainingFlags(command_line);
+namespace {
+
+bool HasCheckpoint(const std::string& folder) {
+  PosixFileSystem file_system;
+  const auto steps = ListCheckpoints(&file_system, folder);
+  return steps.ok() && !steps->empty();
+}
+
+// Errors: NotFound if there is neither --training nor a training in `folder`.
+absl::StatusOr<RunTraining> TrainingOfRun(const CommandLine& command_line,
+                                          const std::string& folder) {
+  RunTraining run;
+  run.source = absl::GetFlag(FLAGS_training);
+  if (run.source.empty() && folder.empty()) {
+    return absl::NotFoundError("no --train_dir");
   }
-  std::string folder = absl::GetFlag(FLAGS_train_dir);
-  const std::string source = absl::GetFlag(FLAGS_init_from);
-  if (folder.empty() && !source.empty()) folder = RunFolderOf(source);
-  if (folder.empty()) {
+  const absl::StatusOr<FoundTraining> kept =
+      folder.empty() ? absl::NotFoundError("") : ReadKeptTraining(folder);
+  if (!run.source.empty()) {
+    ASSIGN_OR_RETURN(run.training, TrainingFlags(command_line));
+  } else {
+    RETURN_IF_ERROR(kept.status());
+    run.source = kept->path;
+    ASSIGN_OR_RETURN(run.training,
+                     ParseTrainingSpec(kept->text, kept->path,
+                                       Repeated(command_line, "set")));
+  }
+  if (kept.ok() && HasCheckpoint(folder)) {
+    run.changes = DescribeTrainingChanges(kept->training, run.training);
+  }
+  return run;
+}
+
+}  // namespace
+
+absl::StatusOr<RunTraining> RunTrainingFlags(const CommandLine& command_line) {
+  const std::string folder = absl::GetFlag(FLAGS_train_dir);
+  absl::StatusOr<RunTraining> run = TrainingOfRun(command_line, folder);
+  if (!absl::IsNotFound(run.status())) return run;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--training is missing: give it a training spec, for example "
+      "worker/model/zoo/mnist_cnn.textproto",
+      folder.empty() ? ", or the --train_dir of a run that is to go on"
+                     : absl::StrCat("; --train_dir=", folder, " keeps none (",
+                                    run.status().message(), ")")));
+}
+
+absl::StatusOr<RunTraining> SavedTrainingFlags(
+    const CommandLine& command_line) {
+  const std::string folder =
+      RunFolder(absl::GetFlag(FLAGS_train_dir), absl::GetFlag(FLAGS_init_from));
+  if (folder.empty() && absl::GetFlag(FLAGS_training).empty()) {
     return absl::InvalidArgumentError(
         "using a trained model: wanted --train_dir=DIR, whose newest "
         "checkpoint is taken, or --init_from=FILE.safetensors, found neither");
   }
-  const std::string path = KeptTrainingPath(folder);
-  const absl::StatusOr<std::string> text = ReadFile(path);
-  if (absl::IsNotFound(text.status())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("using a trained model: found neither '", path,
-                     "', which a training writes, nor --training=FILE"));
+  absl::StatusOr<RunTraining> run = TrainingOfRun(command_line, folder);
+  if (!absl::IsNotFound(run.status())) return run;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "using a trained model: found neither '", KeptTrainingPath(folder),
+      "', which a training writes, nor --training=FILE"));
+}
+
+void SayChanges(const RunTraining& run, const Reporter& reporter) {
+  for (const std::string& change : run.changes) {
+    reporter.Info(absl::StrCat("not as in the run so far: ", change));
   }
-  RETURN_IF_ERROR(text.status());
-  return ParseTrainingSpec(*text, path, Repeated(command_line, "set"));
 }
 
 absl::StatusOr<InitialWeights::Options> InitFlags(

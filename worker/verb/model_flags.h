@@ -8,6 +8,7 @@
 #include "absl/flags/declare.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/reporter.h"
 #include "common/config/command_line.h"
 #include "proto/training.pb.h"
 #include "worker/checkpoint/initial_weights.h"
@@ -32,11 +33,27 @@ std::vector<std::string> Repeated(const CommandLine& command_line,
 // missing; LoadTrainingSpec's.
 absl::StatusOr<TrainingSpec> TrainingFlags(const CommandLine& command_line);
 
-// The training of a trained model: without --training, what the folder of
-// --train_dir or --init_from keeps (KeptTrainingPath). Errors: also
-// InvalidArgument if it keeps none.
-absl::StatusOr<TrainingSpec> SavedTrainingFlags(
-    const CommandLine& command_line);
+// The training of a run that begins, goes on or is used.
+struct RunTraining {
+  TrainingSpec training;
+  // The file that it is from.
+  std::string source;
+  // A line for each way in which a step is not what it was in the run that is
+  // there.
+  std::vector<std::string> changes;
+};
+
+// For a task that trains or evaluates beside it: TrainingFlags, or without
+// --training what --train_dir keeps (KeptTrainingPath), with every --set.
+// Errors: also ReadKeptTraining's; InvalidArgument if it keeps none.
+absl::StatusOr<RunTraining> RunTrainingFlags(const CommandLine& command_line);
+
+// The same for the use of a trained model: without --training, what the folder
+// of --train_dir or --init_from keeps.
+absl::StatusOr<RunTraining> SavedTrainingFlags(const CommandLine& command_line);
+
+// Says the changes, a line each.
+void SayChanges(const RunTraining& run, const Reporter& reporter);
 
 // Where parameters come from, and how they are matched. `other_source`: a flag
 // beside --init_from has named one. Errors: InvalidArgument for flags that want

@@ -26,13 +26,15 @@ namespace {
 absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
                                             const CommandLine& command_line) {
   SavedRunOptions options;
-  ASSIGN_OR_RETURN(options.model.training, SavedTrainingFlags(command_line));
+  ASSIGN_OR_RETURN(RunTraining run, SavedTrainingFlags(command_line));
+  options.model.training = std::move(run.training);
   options.model.log_device_placement =
       absl::GetFlag(FLAGS_log_device_placement);
   PrintingOptions printing;
   printing.label = verb;
   printing.no_color = Environment("NO_COLOR");
   options.model.reporter = MakePrinting(printing).reporter;
+  SayChanges(run, options.model.reporter);
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   options.output = absl::GetFlag(FLAGS_output);
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());

@@ -9,8 +9,12 @@ namespace muster {
 int FailVerb(const absl::Status& status) {
   const int exit_code = LogFailure(status);
   // There may be room again.
-  const bool is_full = IsOfFile(status) && absl::IsResourceExhausted(status);
-  return is_full ? int{kExitRetryable} : exit_code;
+  if (IsOfFile(status) && absl::IsResourceExhausted(status)) {
+    return kExitRetryable;
+  }
+  // A file of the run is not as it was written.
+  if (IsOfFile(status) && absl::IsDataLoss(status)) return kExitBadCheckpoint;
+  return exit_code;
 }
 
 }  // namespace muster

@@ -17,7 +17,8 @@ struct WorkerVerb {
 };
 
 // Logs why a verb ends, and returns its exit code: that of LogFailure, or
-// kExitRetryable where the disk is full.
+// kExitRetryable where the disk is full, or kExitBadCheckpoint where a file of
+// the train_dir is damaged.
 int FailVerb(const absl::Status& status);
 
 // Training is worker/train.cc, which links ps tasks.

@@ -129,18 +129,18 @@ class OtherCheckpointTest : public CheckpointDamageTest {
 };
 
 TEST_F(OtherCheckpointTest, AnEditedManifestIsNotTakenForANewerOne) {
-  Edit("format_version: 4", "format_version: 5");
+  Edit("format_version: 4", "format_version: 6");
   ExpectFallback(kManifestFile, "CRC in the manifest's last line");
 }
 
 TEST_F(OtherCheckpointTest, ANewerFormatIsNamedAndNotPassedOver) {
   const CheckpointManifest manifest = ExampleManifest(2);
-  fs_.SetContents(PathOf(2, kManifestFile), *FormatManifest(manifest, 5));
+  fs_.SetContents(PathOf(2, kManifestFile), *FormatManifest(manifest, 6));
   EXPECT_THAT(CheckpointReader::OpenNewest(&fs_, kDir),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr(PathOf(2, kManifestFile)),
-                             HasSubstr("format version 5"),
-                             HasSubstr("reads up to 4"))));
+                             HasSubstr("format version 6"),
+                             HasSubstr("reads up to 5"))));
 }
 
 TEST_F(OtherCheckpointTest, TheFirstFormatIsRead) {

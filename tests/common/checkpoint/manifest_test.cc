@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "common/checkpoint/checked_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
@@ -53,16 +54,51 @@ TEST(ManifestTest, NoticesAnEdit) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("line 1")));
 }
 
+TEST(ManifestTest, HasTheSmallestFormatThatSaysAllItHolds) {
+  CheckpointManifest manifest = ExampleManifest(4);
+  EXPECT_EQ(ParseManifest(*FormatManifest(manifest))->format_version(), 4);
+  manifest.mutable_schema()->set_format("csv");
+  const auto read = ParseManifest(*FormatManifest(manifest));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->format_version(), 5);
+  EXPECT_EQ(read->schema().format(), "csv");
+}
+
+TEST(ManifestTest, ReadsTheFormatThatKnowsFilesAlone) {
+  CheckpointManifest manifest = ExampleManifest(4);
+  manifest.mutable_data()->set_num_files(3);
+  const auto read = ParseManifest(*FormatManifest(manifest));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->format_version(), 4);
+  EXPECT_EQ(read->data().num_files(), 3);
+}
+
 TEST(ManifestTest, NamesANewerFormat) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.set_muster_version("9.1");
-  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 5)),
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 6)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 5"), HasSubstr("9.1"),
-                             HasSubstr("up to 4"))));
+                       AllOf(HasSubstr("format version 6"), HasSubstr("9.1"),
+                             HasSubstr("up to 5"))));
 }
 
-// The CRC of its manifests covers the positions of then.
+// Fields, values and types that no parser of this program takes.
+TEST(ManifestTest, ANewerFormatIsNamedWhateverItHolds) {
+  const std::string texts[] = {
+      "format_version: 6\nlease { holder: \"a\" until: 3 }\n",
+      "format_version: 6\nseed: \"a text now\"\n",
+      "format_version: 6\nparameters { kind: KIND_OF_LATER }\n",
+      "format_version: 6\nsyntax of later <<< }\n"};
+  for (const std::string& text : texts) {
+    EXPECT_THAT(ParseManifest(WithCrcLine(text)),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("format version 6")))
+        << text;
+    EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss))
+        << text;
+  }
+}
+
 // Each level would take some of the stack.
 TEST(ManifestTest, DeepNestingIsDamage) {
   std::string text;
@@ -70,6 +106,7 @@ TEST(ManifestTest, DeepNestingIsDamage) {
   EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss));
 }
 
+// The CRC of its manifests covers the positions of then.
 TEST(ManifestTest, ReadsTheFormatWhosePositionsAreSteps) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.add_workers()->set_data_position(7);

@@ -4,10 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/task/local_training.h"
@@ -57,18 +61,23 @@ class WorkerTaskDataTest : public LocalTraining {
     file << bad_row;
   }
 
-  int Train(const std::string& train_dir, int steps,
-            std::vector<std::string> overrides = {}) {
+  absl::StatusOr<std::unique_ptr<WorkerTask>> Create(
+      const std::string& train_dir, int steps,
+      std::vector<std::string> overrides = {}) {
     overrides.push_back(absl::StrCat("stop.steps=", steps));
     overrides.push_back(absl::StrCat("input.dir=", dir_));
     auto options = MakeOptions(kTraining, overrides, train_dir);
-    EXPECT_THAT(options, IsOk());
-    if (!options.ok()) return -1;
+    if (!options.ok()) return options.status();
     options->progress.every = absl::ZeroDuration();
     options->write_progress = [this](absl::string_view line) {
       reporter().Info(line);
     };
-    const auto task = CreateTask(*options);
+    return CreateTask(*options);
+  }
+
+  int Train(const std::string& train_dir, int steps,
+            const std::vector<std::string>& overrides = {}) {
+    const auto task = Create(train_dir, steps, overrides);
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
   }
@@ -81,6 +90,19 @@ class WorkerTaskDataTest : public LocalTraining {
         MakeOptions(kTraining, overrides, NewTrainDir("refused"));
     if (!options.ok()) return options.status();
     return CreateTask(*options).status();
+  }
+
+  // The newest manifest, as a program of before schemas wrote it.
+  static void MakeFormat4(const std::string& train_dir, int64_t step) {
+    PosixFileSystem files;
+    const std::string folder =
+        absl::StrCat(train_dir, "/", CheckpointName(step));
+    auto manifest = ReadManifestFile(&files, folder);
+    ASSERT_THAT(manifest, IsOk());
+    *manifest->mutable_data() = manifest->schema().training().files();
+    manifest->clear_schema();
+    std::ofstream(folder + "/manifest.textproto") << *FormatManifest(*manifest);
+    std::filesystem::remove(train_dir + "/schema.textproto");
   }
 
   static std::string Parameters(const std::string& train_dir, int64_t step) {
@@ -124,10 +146,51 @@ TEST_F(WorkerTaskDataTest, SaysWhatDataItFoundAndWhatHasChanged) {
   EXPECT_THAT(Lines(), Not(Contains(HasSubstr("not those of"))));
   WriteRows("train.csv", 40);
   ASSERT_EQ(Train(train_dir, 7), kExitDone);
+  EXPECT_THAT(Lines(), Contains(AllOf(
+                           HasSubstr("training data are not those of the run"),
+                           HasSubstr("train.csv has "),
+                           HasSubstr("there are 40 examples, were 30"))));
+}
+
+TEST_F(WorkerTaskDataTest, ColumnsInAnotherOrderAreThoseOfTheRun) {
+  const std::string whole = NewTrainDir("whole");
+  ASSERT_EQ(Train(whole, 6), kExitDone);
+  const std::string parts = NewTrainDir("parts");
+  ASSERT_EQ(Train(parts, 3), kExitDone);
+  for (const char* name : {"train.csv", "test.csv"}) {
+    const int rows = name == std::string("train.csv") ? 30 : 6;
+    std::ofstream file(absl::StrCat(dir_, "/", name));
+    file << "label,y,x\n";
+    for (int i = 0; i < rows; ++i) {
+      file << i % 3 << "," << i % 7 << "," << i << "\n";
+    }
+  }
+  ASSERT_EQ(Train(parts, 6), kExitDone);
+  EXPECT_EQ(Parameters(parts, 6), Parameters(whole, 6));
+}
+
+TEST_F(WorkerTaskDataTest, AnotherMapIsRefusedWhereARunGoesOn) {
+  const std::string train_dir = NewTrainDir("mapped");
+  ASSERT_EQ(Train(train_dir, 3), kExitDone);
+  EXPECT_THAT(Create(train_dir, 6,
+                     {"input.map={type: \"normalize\" attr { name: \"mean\" s: "
+                      "\"1\" } attr { name: \"std\" s: \"1\" }}"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("input.map"), HasSubstr("train anew"))));
+}
+
+TEST_F(WorkerTaskDataTest, ARunOfBeforeSchemasGoesOnAndSaysSo) {
+  const std::string train_dir = NewTrainDir("format4");
+  ASSERT_EQ(Train(train_dir, 3), kExitDone);
+  MakeFormat4(train_dir, 3);
+  WriteRows("train.csv", 40);
+  ASSERT_EQ(Train(train_dir, 6), kExitDone);
+  EXPECT_THAT(Lines(), Contains(AllOf(HasSubstr("of format 4"),
+                                      HasSubstr("worked out anew"))));
   EXPECT_THAT(Lines(),
               Contains(AllOf(HasSubstr("not those of the checkpoint"),
-                             HasSubstr("train.csv has "),
                              HasSubstr("there are 40 examples, were 30"))));
+  EXPECT_THAT(ReadAll(train_dir + "/schema.textproto"), HasSubstr("rows: 40"));
 }
 
 TEST_F(WorkerTaskDataTest, TrainsOnInSpiteOfBadRecords) {

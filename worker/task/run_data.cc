@@ -1,0 +1,92 @@
+#include "worker/task/run_data.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
+#include "worker/input/data_set/data_schema.h"
+#include "worker/input/data_set/say_remarks.h"
+#include "worker/training/training_parts.h"
+
+namespace muster {
+namespace {
+
+void SayRemarks(const DataSchema& run, const DataSchema& now,
+                const Reporter& reporter) {
+  for (const std::string& remark : SchemaRemarks(run, now)) {
+    reporter.Info(remark);
+  }
+}
+
+std::string TextWithoutRows(DataSchema schema) {
+  schema.clear_training();
+  schema.clear_test();
+  return schema.SerializeAsString();
+}
+
+}  // namespace
+
+absl::StatusOr<RunSchema> FindRunSchema(const std::string& train_dir,
+                                        const Reporter& reporter) {
+  PosixFileSystem file_system;
+  ASSIGN_OR_RETURN(RunSchema run, ReadRunSchema(&file_system, train_dir));
+  if (!run.note.empty()) reporter.Info(run.note);
+  return run;
+}
+
+std::string RunFolder(const std::string& train_dir,
+                      const std::string& init_from) {
+  if (!train_dir.empty() || init_from.empty()) return train_dir;
+  std::filesystem::path path = init_from;
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) path = path.parent_path();
+  if (!path.has_filename()) path = path.parent_path();
+  if (ParseCheckpointName(path.filename().string()).has_value()) {
+    path = path.parent_path();
+  }
+  return path.empty() ? "." : path.string();
+}
+
+bool IsSameData(const DataSchema& a, const DataSchema& b) {
+  return TextWithoutRows(a) == TextWithoutRows(b);
+}
+
+absl::Status CheckRunTraining(const DataSchema& run,
+                              const TrainingSpec& training) {
+  return CheckSchemaChange(
+      run,
+      CompleteSchema(training.input(), static_cast<uint64_t>(training.seed()),
+                     run, /*test_half=*/nullptr));
+}
+
+absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
+                                        const Reporter& reporter) {
+  if (run == nullptr) return now;
+  RETURN_IF_ERROR(CheckSchemaChange(*run, now));
+  SayRemarks(*run, now, reporter);
+  *now.mutable_column() = run->column();
+  *now.mutable_label() = run->label();
+  return now;
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
+    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
+    const std::shared_ptr<const DataSchema>& run, const Reporter& reporter) {
+  if (run != nullptr) RETURN_IF_ERROR(CheckRunTraining(*run, training));
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> test_half,
+                   OpenDataSet(training, model, Split::kTest, kind, run));
+  SayRemarks("test data", test_half->Remarks(), reporter);
+  if (run == nullptr) return test_half;
+  const DataSchema now =
+      CompleteSchema(training.input(), static_cast<uint64_t>(training.seed()),
+                     test_half->Schema(),
+                     /*test_half=*/nullptr);
+  RETURN_IF_ERROR(CheckSchemaChange(*run, now));
+  SayRemarks(*run, now, reporter);
+  return test_half;
+}
+
+}  // namespace muster
