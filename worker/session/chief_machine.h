@@ -39,7 +39,7 @@ std::vector<uint64_t> IncarnationsOf(absl::Span<const HelloReply> hellos);
 //   kCommitting --OnCommitted--> kIdle
 //   kIdle --Resume--> kCommitting
 //
-// A failure leads back to kIdle; SessionMachine decides whether to try again.
+// A failure leads back to kIdle; Restoring decides whether to try again.
 // Not thread-safe; no clock, no waiting.
 class ChiefMachine {
  public:

@@ -101,11 +101,10 @@ void EndMachine::OnRegistered(const JobState& state) {
 
 // A finished run that is started again has nothing to do, which looks like a
 // failure to train unless it is said.
-std::string EndMachine::SayFinishedBefore(const JobState& state,
-                                          int64_t steps_begun) {
+std::string EndMachine::SayFinishedBefore(const JobState& state) {
   const bool is_over =
       state.phase() == STOPPING || (state.phase() == DONE && came_in_time_);
-  if (!is_over || !IsStopCondition(state.stop_reason()) || steps_begun != 0 ||
+  if (!is_over || !IsStopCondition(state.stop_reason()) || has_begun_step_ ||
       said_finished_before_) {
     return "";
   }

@@ -41,7 +41,7 @@ std::vector<TaskId> UnfinishedOthers(const JobState& state, const TaskId& self);
 //   Exit
 //                                                    ^---- RepeatFinish ----'
 //
-// SessionMachine decides when, and paces what is repeated. Not thread-safe; no
+// Ending decides when, and paces what is repeated. Not thread-safe; no
 // clock, no waiting.
 class EndMachine {
  public:
@@ -78,9 +78,10 @@ class EndMachine {
   // ---- A job that was over before ----------------------------------------
   // This task was registered in a job of this state.
   void OnRegistered(const JobState& state);
+  void OnStepBegun() { has_begun_step_ = true; }
   // The line, once, for a task that has begun no step of a finished run; "" if
   // none is due. Who comes when it is DONE says so as it ends.
-  std::string SayFinishedBefore(const JobState& state, int64_t steps_begun);
+  std::string SayFinishedBefore(const JobState& state);
   // An earlier start of this task has failed, and has said more.
   std::optional<Exit> ExitOfFailedJob(const JobState& state) const;
   // The way out of a job that is DONE. None: it is the chief's to save.
@@ -156,6 +157,7 @@ class EndMachine {
 
   // It was registered when the job was not over yet.
   bool came_in_time_ = false;
+  bool has_begun_step_ = false;
   bool said_finished_before_ = false;
 
   // The last save was asked for as that of a completed training.

@@ -20,7 +20,7 @@ namespace muster {
 //                                          |                  ^
 //                                     OnUnfinished --> Resume-'
 //
-// SessionMachine decides when; a lost peer leads to Leave at any time. Not
+// Stepping decides when; a lost peer leads to Leave at any time. Not
 // thread-safe; no clock, no waiting.
 class StepMachine {
  public:

@@ -12,6 +12,7 @@
 #include "common/rpc/protocol.h"
 #include "worker/client/call_status.h"
 #include "worker/session/dropped_step.h"
+#include "worker/session/stepping.h"
 
 namespace muster {
 namespace {

@@ -167,10 +167,16 @@ TEST(EndMachineTest, ANewerStartTakesOverASuccessOnly) {
 TEST(EndMachineTest, AFinishedTrainingIsSaidOnce) {
   EndMachine end(Task(1));
   end.OnRegistered(Job(STOPPING));
-  EXPECT_EQ(end.SayFinishedBefore(Job(STOPPING), /*steps_begun=*/1), "");
-  EXPECT_EQ(end.SayFinishedBefore(Job(STOPPING), /*steps_begun=*/0),
+  EXPECT_EQ(end.SayFinishedBefore(Job(STOPPING)),
             "the training was finished already: step 1000, by stop.steps");
-  EXPECT_EQ(end.SayFinishedBefore(Job(STOPPING), /*steps_begun=*/0), "");
+  EXPECT_EQ(end.SayFinishedBefore(Job(STOPPING)), "");
+}
+
+TEST(EndMachineTest, ATaskThatHasBegunAStepIsNotToldOfAFinishedTraining) {
+  EndMachine end(Task(1));
+  end.OnRegistered(Job(RUNNING));
+  end.OnStepBegun();
+  EXPECT_EQ(end.SayFinishedBefore(Job(STOPPING)), "");
 }
 
 TEST(EndMachineTest, AnUnsavedEndIsTriedAgain) {
