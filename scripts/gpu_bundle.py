@@ -29,6 +29,8 @@ PROGRAMS = {"worker": "worker/worker", "ps_server": "ps_server/ps_server",
 MORE_GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1")
 # What lies in the bundle as it lies here.
 PLAIN = ["LICENSE", "scripts/launcher.py", "scripts/base/*.py",
+         "tests/integration/card_test.py", "tests/integration/device_trace.py",
+         "tests/integration/harness.py",
          "tests/benchmark/peers/torch_[gmr]*.py",
          "tests/worker/model/golden/losses.txt", "worker/model/zoo/*.textproto"]
 WRAPPER = """#!/bin/sh

@@ -1,8 +1,14 @@
-"""The worker on fake cards (fake_cuda_backend.cc): all of it but CUDA itself."""
+"""The worker on cards. Fake ones (fake_cuda_backend.cc): all of it but CUDA
+itself. With MUSTER_CARD_WORKER=PATH that worker, on the cards of this machine;
+in a bundle of gpu_bundle.sh, with NVIDIA's libraries in LD_LIBRARY_PATH:
+
+    MUSTER_CARD_WORKER=worker/worker python3 -m tests.integration.card_test
+"""
 
 import math
 import os
 import re
+import unittest
 
 from tests.integration import device_trace, harness
 
@@ -47,16 +53,28 @@ LOSS_RATIO = 0.8
 # which magnifies what float32 sums in another order differ by.
 TOLERANCE = 1e-3
 NO_CARDS = dict(os.environ, FAKE_CARDS="none")
+# Of a build with CUDA, in place of the one with the fakes.
+REAL = os.environ.get("MUSTER_CARD_WORKER")
+
+wants_fakes = unittest.skipIf(
+    REAL, "MUSTER_CARD_WORKER: it looks for what the fake cards have")
 
 
-def fake_card_worker():
-    return harness.binary("tests/worker/backend/cuda/fake_card_worker")
+def card_worker():
+    return (os.path.abspath(REAL) if REAL else
+            harness.binary("tests/worker/backend/cuda/fake_card_worker"))
 
 
-class FakeCardTest(harness.TestCase):
+class CardTest(harness.TestCase):
 
     def run_worker(self, *flags, env=None):
-        return self.run_to_end("worker", [fake_card_worker(), *flags], env=env)
+        return self.run_to_end("worker", [card_worker(), *flags], env=env)
+
+    def want_two_cards(self):
+        code, output = self.run_worker("devices")
+        self.assertEqual(code, 0, output)
+        if "cuda:0 to cuda:" not in output:
+            self.skipTest("wants two cards; there are: " + output)
 
     def try_train(self, name, *flags, env=None):
         """Alone; returns (exit code, output)."""
@@ -171,7 +189,7 @@ class FakeCardTest(harness.TestCase):
         flags = self.training_flags(TRAINING, name, *flags)
         tasks = [self.start_ps(cluster, 0)] + [
             self.start("worker %d" % i, [
-                fake_card_worker(), "--cluster=" + cluster,
+                card_worker(), "--cluster=" + cluster,
                 "--task_index=%d" % i, *flags])
             for i in range(workers)]
         for task in tasks:
@@ -209,6 +227,7 @@ class FakeCardTest(harness.TestCase):
         self.assertEqual(len(result["workers"]), 2)
 
     def test_two_towers(self):
+        self.want_two_cards()
         cpu, _ = self.train("cpu", "--device=cpu", "--devices=2")
         for name, where, flags in (
                 ("cards", "by the devices", []),
@@ -226,6 +245,7 @@ class FakeCardTest(harness.TestCase):
                                        delta=TOLERANCE)
 
     def test_a_model_over_two_cards_and_the_cpu(self):
+        self.want_two_cards()
         cpu, _ = self.train("cpu", "--device=cpu")
         halves = ["--set=model.conv.split.parts=2",
                   "--set=model.conv.split.devices=cuda:0,cuda:1"]
@@ -251,6 +271,7 @@ class FakeCardTest(harness.TestCase):
                       "updates the parameters: the model is divided", output)
 
     def test_a_profile_has_lanes_for_each_tower(self):
+        self.want_two_cards()
         self.train("cards", "--devices=2", "--profile_steps=%d" % PROFILED)
         _, spans = self.profile("cards")
         for card in ("cuda:0", "cuda:1"):
@@ -298,6 +319,7 @@ class FakeCardTest(harness.TestCase):
             self.assertRegex(output, r"asked for \d+ bytes; used are [1-9]\d* "
                              r"of the 1048576 ")
 
+    @wants_fakes
     def test_more_than_the_card_has_says_what_is_free(self):
         code, output = self.try_train(
             "huge", "--set=input.batch_size=2000000",
@@ -319,6 +341,7 @@ class FakeCardTest(harness.TestCase):
                      r"conv +cuda:0 +backward weights +cuDNN .*, TF32 +\d+"):
             self.assertRegex(output, r"(?m) %s$" % line)
 
+    @wants_fakes
     def test_a_missing_device_is_refused_or_the_cpu_stands_in(self):
         code, output = self.try_train("refused", "--device=cuda:2")
         self.assertEqual(code, 2, output)
@@ -331,6 +354,7 @@ class FakeCardTest(harness.TestCase):
             r"--allow_soft_placement says", output)), 1, output)
         self.check_learned(result, ["cpu:0"])
 
+    @wants_fakes
     def test_without_a_driver_the_cpu_trains(self):
         result, output = self.train("fallback", env=NO_CARDS)
         self.check_learned(result, ["cpu:0"])
@@ -340,6 +364,7 @@ class FakeCardTest(harness.TestCase):
         self.assertEqual(code, 2, output)
         self.assertRegex(output, r"--device=cuda: cuda:0 cannot be used: ")
 
+    @wants_fakes
     def test_lists_the_cards_or_why_there_are_none(self):
         code, output = self.run_worker("devices")
         self.assertEqual(code, 0, output)

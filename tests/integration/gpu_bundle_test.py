@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -84,6 +85,15 @@ class GpuBundleTest(harness.TestCase):
         for path in ("tests/worker/model/golden/losses.txt",
                      "worker/model/zoo/mnist_cnn.textproto"):
             self.assertTrue(os.path.exists(os.path.join(self.bundle, path)))
+
+    def test_brings_a_test_of_the_worker_on_its_cards(self):
+        test = self.start(
+            "card_test", [sys.executable, "-m", "tests.integration.card_test",
+                          "CardTest.test_without_a_driver_the_cpu_trains"],
+            env=dict(BARE, MUSTER_CARD_WORKER="worker/worker"),
+            cwd=self.bundle)
+        self.assertEqual(test.wait(), 0, test.output)
+        self.assertIn("skipped 'MUSTER_CARD_WORKER: ", test.output)
 
     def results(self, *flags):
         """The rows by name, and run_all.sh's exit code."""
