@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/escape.h"
@@ -44,6 +45,25 @@ absl::Status Check(absl::string_view field, const std::string& text) {
     }
   }
   return absl::OkStatus();
+}
+
+// What a pattern is likely meant to find: the name or, of one like "conv1/.*",
+// the layer that is nearest to its letters; "" if none is near.
+std::string NearestTo(const std::string& pattern,
+                      absl::Span<const std::string> names) {
+  std::string letters;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '\\') {
+      if (++i < pattern.size()) letters.push_back(pattern[i]);
+    } else if (!absl::StrContains(".*+?|()[]^$", pattern[i])) {
+      letters.push_back(pattern[i]);
+    }
+  }
+  std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& name : names) {
+    known.push_back(name.substr(0, name.find_last_of("/.") + 1));
+  }
+  return NearestName(letters, known);
 }
 
 }  // namespace
@@ -102,7 +122,7 @@ absl::Status NamePattern::CheckMatches(
       })) {
     return absl::OkStatus();
   }
-  const std::string nearest = NearestName(text_, names);
+  const std::string nearest = NearestTo(text_, names);
   const auto some = names.subspan(0, kMaxListedNames);
   return absl::InvalidArgumentError(absl::StrCat(
       field, " '", EscapeForLog(text_), "' matches no whole name; ",

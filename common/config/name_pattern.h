@@ -44,7 +44,7 @@ class NamePattern {
   std::optional<std::vector<std::string>> Groups(const std::string& name) const;
 
   // Errors: InvalidArgument, beginning with `field`, if it matches none of
-  // `names`; with the nearest of them, or the first.
+  // `names`; with the nearest of them or of their layers, and the first.
   absl::Status CheckMatches(absl::string_view field,
                             absl::Span<const std::string> names) const;
 

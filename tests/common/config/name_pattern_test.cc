@@ -2,8 +2,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -51,6 +53,20 @@ TEST(NamePatternTest, SaysWhichNamesThereAreIfItMatchesNone) {
                        HasSubstr("dense, and 10 more")));
   names.push_back("conv1/wieghts");
   EXPECT_THAT((*pattern)->CheckMatches("pattern", names), IsOk());
+}
+
+TEST(NamePatternTest, OffersTheNearestLayer) {
+  const std::vector<std::string> names = {"hidden/weights", "m.fc.bias"};
+  for (const auto& [text, nearest] :
+       {std::make_pair("hiden/.*", "'hidden/'"),
+        std::make_pair("m\\.fcc\\.(.*)", "'m.fc.'")}) {
+    const auto pattern = NamePattern::Create("pattern", text);
+    ASSERT_THAT(pattern, IsOk());
+    EXPECT_THAT(
+        (*pattern)->CheckMatches("pattern", names),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr(absl::StrCat("did you mean ", nearest, "?"))));
+  }
 }
 
 TEST(NamePatternTest, RefusesWhatCouldTakeForEver) {
