@@ -1,7 +1,7 @@
 """Fashion-MNIST in every format that others' programs write trains as its IDX
 files do.
 
-Pillow, NumPy and tfrecord come from PyPI (requirements.txt). Files of a few
+Pillow, NumPy, pandas and tfrecord come from PyPI (requirements.txt). Files of a few
 rows, for CI: //tests/worker/input/data_set:file_data_sets_test .
 """
 
@@ -38,7 +38,7 @@ class DataFormatsTest(harness.TestCase):
             stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=True)
         cls.trained = {}
 
-    def train(self, input_type, folder):
+    def train(self, input_type, folder, *more):
         """(bytes of the parameters, test accuracy) after STEPS steps."""
         if folder not in self.trained:
             train_dir = self.path("run_" + os.path.basename(folder))
@@ -50,7 +50,7 @@ class DataFormatsTest(harness.TestCase):
                 "--set=input.dir=" + os.path.join(self.data, folder),
                 "--set=stop.steps=%d" % STEPS,
                 "--set=checkpoint.every_seconds=0",
-                "--set=summary.every_steps=0"], LIMIT_S)
+                "--set=summary.every_steps=0", *more], LIMIT_S)
             self.assertEqual(code, 0, output)
             self.trained[folder] = (self.parameter_bytes(train_dir, STEPS),
                                     self.result(train_dir)["test_accuracy"])
@@ -63,6 +63,16 @@ class DataFormatsTest(harness.TestCase):
                                    ("tfrecord", "tfrecord")):
             with self.subTest(folder):
                 self.assertEqual(self.train(input_type, folder), wanted)
+
+    def test_what_others_write_gives_the_bits_of_idx(self):
+        wanted = self.train("idx", FASHION_MNIST)
+        for input_type, folder, *more in (
+                ("npy", "pandas"), ("npy", "keras"), ("idx", "bgzip"),
+                ("idx", "emnist"),
+                ("csv", "headless", "--set=input.header=false",
+                 "--set=input.label_column=0")):
+            with self.subTest(folder):
+                self.assertEqual(self.train(input_type, folder, *more), wanted)
 
     def test_png_gives_the_bits_of_idx(self):
         self.assertEqual(self.train("image_folder", "png"),

@@ -16,6 +16,7 @@ DataSetRequest RequestOf(uint8_t bits) {
   if ((bits & 4) != 0) request.spec.set_on_bad_record(SKIP);
   if ((bits & 8) != 0) request.labels = {LabelKind::kTargets, 1};
   if ((bits & 16) != 0) request.labels = {LabelKind::kNone};
+  if ((bits & 32) != 0) request.spec.set_header((bits & 64) != 0);
   return request;
 }
 

@@ -1,6 +1,7 @@
 #include "worker/input/data_set/table_part.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "absl/algorithm/container.h"
@@ -13,8 +14,7 @@
 namespace muster {
 namespace {
 
-// 1 MiB.
-constexpr size_t kBlockFloats = size_t{1} << 18;
+constexpr size_t kBlockFloats = AlignedBuffer::kHugePage / sizeof(float);
 
 // One column of values, and the labels, of a table of `part`.
 std::vector<Column> TableColumns(const DataSetRequest& request,
@@ -45,9 +45,11 @@ absl::StatusOr<std::unique_ptr<Part>> TablePart::Read(
   while (true) {
     record.bad = absl::OkStatus();
     ASSIGN_OR_RETURN(const bool more, part.Next(&record));
-    if (!more) return table;
+    if (!more) break;
     RETURN_IF_ERROR(table->Add(type, columns, record));
   }
+  table->tail_.shrink_to_fit();
+  return table;
 }
 
 TablePart::TablePart(const DataSetType& type, const DataSetRequest& request,
@@ -65,7 +67,7 @@ absl::Status TablePart::Add(const DataSetType& type,
                             const ExampleColumns& columns,
                             const Record& record) {
   const auto row = static_cast<int64_t>(places_.size());
-  RETURN_IF_ERROR(MakeRoom(row));
+  RETURN_IF_ERROR(CheckRoom(row));
   places_.push_back(static_cast<uint32_t>(record.place));
   if (has_texts_) texts_.push_back(0);
   const absl::Status status = Parse(type, columns, record);
@@ -74,19 +76,24 @@ absl::Status TablePart::Add(const DataSetType& type,
     bad_rows_.Add(row, status);
     absl::c_fill(floats_, 0.0f);
   }
-  absl::c_copy(floats_, std::back_inserter(blocks_.back()));
+  Append();
   return absl::OkStatus();
 }
 
-absl::Status TablePart::MakeRoom(size_t row) {
+absl::Status TablePart::CheckRoom(size_t row) const {
   if (row % block_rows_ != 0) return absl::OkStatus();
-  RETURN_IF_ERROR(
-      CheckMemory("the table",
-                  SaturatingProduct(static_cast<int64_t>(blocks_.size()) + 1,
-                                    block_rows_ * num_floats_ * sizeof(float)),
-                  OwnMemoryLimit()));
-  blocks_.emplace_back().reserve(block_rows_ * num_floats_);
-  return absl::OkStatus();
+  return CheckMemory(
+      "the table",
+      SaturatingProduct(static_cast<int64_t>(blocks_.size()) + 1, BlockBytes()),
+      OwnMemoryLimit());
+}
+
+void TablePart::Append() {
+  absl::c_copy(floats_, std::back_inserter(tail_));
+  if (tail_.size() < block_rows_ * num_floats_) return;
+  AlignedBuffer& block = blocks_.emplace_back(BlockBytes());
+  std::memcpy(block.data(), tail_.data(), tail_.size() * sizeof(float));
+  tail_.clear();
 }
 
 absl::Status TablePart::Parse(const DataSetType& type,
@@ -117,9 +124,12 @@ absl::Status TablePart::Parse(const DataSetType& type,
 absl::Status TablePart::Read(int64_t row, absl::Span<const size_t> /*wanted*/,
                              Row* into) const {
   RETURN_IF_ERROR(bad_rows_.Check(row));
-  const absl::Span<const float> floats =
-      absl::MakeConstSpan(blocks_[row / block_rows_])
-          .subspan(row % block_rows_ * num_floats_, num_floats_);
+  const size_t block = static_cast<size_t>(row) / block_rows_;
+  const size_t place = static_cast<size_t>(row) % block_rows_;
+  const float* const begin =
+      block < blocks_.size() ? blocks_[block].as<float>() : tail_.data();
+  const absl::Span<const float> floats(begin + place * num_floats_,
+                                       num_floats_);
   into->cells[0] = floats.first(num_values_);
   if (has_texts_) {
     into->cells[1] = absl::string_view(distinct_texts_[texts_[row]]);

@@ -1,6 +1,7 @@
 #ifndef WORKER_INPUT_DATA_SET_TABLE_PART_H_
 #define WORKER_INPUT_DATA_SET_TABLE_PART_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/tensor/aligned_buffer.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/example_columns.h"
 #include "worker/input/data_set/part.h"
@@ -45,7 +47,9 @@ class TablePart : public Part {
                      const Record& record);
 
   // Errors: InvalidArgument (too little memory).
-  absl::Status MakeRoom(size_t row);
+  absl::Status CheckRoom(size_t row) const;
+  // Takes `floats_` as the last row.
+  void Append();
 
   // A row's values, and what they and its targets are.
   const size_t num_values_;
@@ -53,11 +57,19 @@ class TablePart : public Part {
   const bool has_texts_;
   const bool skips_bad_;
   const std::string place_name_;
-  // The rows of a block of 1 MiB.
+  // As large as a huge page, if no row is larger.
+  size_t BlockBytes() const {
+    return std::max(AlignedBuffer::kHugePage,
+                    block_rows_ * num_floats_ * sizeof(float));
+  }
+
+  // The rows of a block.
   const size_t block_rows_;
-  // [block_rows_, num_floats_] each, so that a growing table is
-  // never copied.
-  std::vector<std::vector<float>> blocks_;
+  // [block_rows_, num_floats_] each: rows at random are waited for, and in
+  // small pages those of the page table are, too.
+  std::vector<AlignedBuffer> blocks_;
+  // The rows after them, less than a block.
+  std::vector<float> tail_;
   // By row, the place of its text in `distinct_texts_`; none without texts.
   std::vector<int32_t> texts_;
   std::vector<std::string> distinct_texts_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -129,14 +130,23 @@ TEST_F(CsvPartTest, ManyFiles_AreOneSet) {
 }
 
 TEST_F(CsvPartTest, MoreRowsThanABlock_AreRead) {
-  std::string content = "x,label\n";
-  constexpr int kRows = 200'000;
-  for (int i = 0; i < kRows; ++i) content += std::to_string(i) + ",1\n";
-  const auto table = Read(content);
-  ASSERT_THAT(table, IsOk());
-  EXPECT_EQ((*table)->num_examples(), kRows);
-  EXPECT_THAT(Row(**table, kRows - 1), ElementsAre(kRows - 1));
-  EXPECT_THAT(Row(**table, 262'144 - 100'000), ElementsAre(162'144));
+  // A block has 65,536 rows of 7 values and a target; then a tail follows.
+  for (const int rows : {65'536, 2 * 65'536 + 3}) {
+    std::string content = "a,b,c,d,e,f,g,label\n";
+    for (int i = 0; i < rows; ++i) {
+      absl::StrAppend(&content, i, ",0,0,0,0,0,0,", i + 1, "\n");
+    }
+    WriteFile(dir_, "train.csv", content);
+    const auto table = Open(7, Split::kTrain, {LabelKind::kTargets, 1});
+    ASSERT_THAT(table, IsOk());
+    ASSERT_EQ((*table)->num_examples(), rows);
+    for (int i = 0; i < rows; ++i) {
+      float values[7], target;
+      ASSERT_THAT((*table)->Read(i, {values, nullptr, &target}), IsOk());
+      ASSERT_EQ(values[0], i);
+      ASSERT_EQ(target, i + 1);
+    }
+  }
 }
 
 TEST_F(CsvPartTest, RaggedRowsAndMissingFields_AreRefused) {
