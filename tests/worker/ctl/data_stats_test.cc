@@ -53,7 +53,7 @@ TEST(DataStatsTest, MeasuresTheTrainingHalfThatTestFractionLeaves) {
   EXPECT_EQ(result.exit_code, kExitDone) << result.error;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("1 examples of [2] in 3 classes"),
-                    HasSubstr("0.5: 1 of 2 rows are the train half\n")));
+                    HasSubstr("0.5: 1 of 2 rows are the training half\n")));
 }
 
 TEST(DataStatsTest, LeavesBadRowsOutIfTheTrainingDoes) {

@@ -5,10 +5,17 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "worker/input/data_set/open_part.h"
+#include "absl/strings/string_view.h"
 #include "worker/layer/counter_random.h"
 
 namespace muster {
+namespace {
+
+absl::string_view NameOf(Split split) {
+  return split == Split::kTest ? "test" : "training";
+}
+
+}  // namespace
 
 bool IsTestRow(double test_fraction, uint64_t seed, int64_t row) {
   assert(test_fraction > 0 && test_fraction < 1);
@@ -30,7 +37,7 @@ absl::StatusOr<std::unique_ptr<SplitDataSet>> SplitDataSet::Create(
   if (!half->rows_.empty()) return half;
   return absl::InvalidArgumentError(
       absl::StrCat("input.test_fraction: ", test_fraction, " of ", rows,
-                   " rows leaves none for the ", PartName(split),
+                   " rows leaves none for the ", NameOf(split),
                    " half: give another fraction, or files of a test half"));
 }
 
@@ -57,7 +64,7 @@ std::vector<std::string> SplitDataSet::Remarks() const {
   std::vector<std::string> remarks = whole_->Remarks();
   remarks.push_back(absl::StrCat(
       "input.test_fraction is ", test_fraction_, ": ", num_examples(), " of ",
-      whole_->num_examples(), " rows are the ", PartName(split_), " half"));
+      whole_->num_examples(), " rows are the ", NameOf(split_), " half"));
   return remarks;
 }
 
