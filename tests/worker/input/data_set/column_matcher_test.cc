@@ -252,6 +252,12 @@ TEST_F(ColumnMatcherTest, AHundredThousandNamedClasses_HaveTheirNumbers) {
   ASSERT_THAT(train, IsOk());
   EXPECT_EQ(Class(**train, 7), 7);
   EXPECT_EQ(Class(**train, kMany - 1), kMany - 1);
+  WriteFile(dir_, "test.csv",
+            "a,b,label\n1,2," + std::string(5000, 'x') + "\n");
+  const absl::Status unknown = Open(Split::kTest).status();
+  EXPECT_THAT(unknown, StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("and 99900 others")));
+  EXPECT_LT(unknown.message().size(), 10000);
 }
 
 }  // namespace
