@@ -34,21 +34,32 @@ absl::string_view RemedyFor(absl::string_view section) {
 
 absl::Status AgreedData::Check(const RegisterRequest& request, bool is_chief,
                                const Members& members) const {
-  const std::string what =
-      absl::StrCat("register ", TaskName(request.sender()), ": ");
   const size_t bytes = BytesOf(request);
   if (request.data_size() > kMaxSections || bytes > kMaxBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        what, "wanted at most ", kMaxSections, " sections of data in ",
-        kMaxBytes, " bytes, found ", request.data_size(), " in ", bytes));
+        "register ", TaskName(request.sender()), ": wanted at most ",
+        kMaxSections, " sections of data in ", kMaxBytes, " bytes, found ",
+        request.data_size(), " in ", bytes));
   }
+  return Refuse(FindDifferent(request), request, is_chief, members);
+}
+
+absl::Status AgreedData::CheckWorkers(const RegisterRequest& request,
+                                      bool is_chief,
+                                      const Members& members) const {
+  return Refuse(FindDifferent(request, kWorkers), request, is_chief, members);
+}
+
+absl::Status AgreedData::Refuse(const DataSection* different,
+                                const RegisterRequest& request, bool is_chief,
+                                const Members& members) const {
   const bool may_replace =
       is_chief ||
       (!are_chiefs_ && !members.IsAnotherThere(KeyOf(request.sender())));
-  const DataSection* const different = FindDifferent(request);
   if (may_replace || different == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      what, "its data differ from those of ", TaskName(owner_), ": ",
+      "register ", TaskName(request.sender()),
+      ": its data differ from those of ", TaskName(owner_), ": ",
       DifferenceIn(*different), "; ", RemedyFor(different->name())));
 }
 
@@ -98,11 +109,23 @@ const DataSection* AgreedData::Find(absl::string_view name) const {
 const DataSection* AgreedData::FindDifferent(
     const RegisterRequest& request) const {
   for (const DataSection& given : request.data()) {
-    const DataSection* const known = Find(given.name());
-    if (given.name() == kFiles || known == nullptr) continue;
-    if (known->digest() != given.digest()) return &given;
+    if (given.name() == kFiles) continue;
+    if (Differs(given)) return &given;
   }
   return nullptr;
+}
+
+const DataSection* AgreedData::FindDifferent(const RegisterRequest& request,
+                                             absl::string_view name) const {
+  for (const DataSection& given : request.data()) {
+    if (given.name() == name && Differs(given)) return &given;
+  }
+  return nullptr;
+}
+
+bool AgreedData::Differs(const DataSection& given) const {
+  const DataSection* const known = Find(given.name());
+  return known != nullptr && known->digest() != given.digest();
 }
 
 std::string AgreedData::DifferenceIn(const DataSection& given) const {
@@ -110,18 +133,13 @@ std::string AgreedData::DifferenceIn(const DataSection& given) const {
 }
 
 void AgreedData::WarnOfFiles(const RegisterRequest& request) {
-  const DataSection* const known = Find(kFiles);
-  for (const DataSection& given : request.data()) {
-    if (known == nullptr || given.name() != kFiles ||
-        given.digest() == known->digest()) {
-      continue;
-    }
-    if (!warned_.insert(KeyOf(request.sender())).second) return;
-    warnings_.push_back(absl::StrCat(
-        TaskName(request.sender()), " reads other files than ",
-        TaskName(owner_),
-        ", which hold as many rows of the same kind: ", DifferenceIn(given)));
+  const DataSection* const files = FindDifferent(request, kFiles);
+  if (files == nullptr || !warned_.insert(KeyOf(request.sender())).second) {
+    return;
   }
+  warnings_.push_back(absl::StrCat(
+      TaskName(request.sender()), " reads other files than ", TaskName(owner_),
+      ", which hold as many rows of the same kind: ", DifferenceIn(*files)));
 }
 
 void AgreedData::NoteUncompared(const TaskKey& key) {

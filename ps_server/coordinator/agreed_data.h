@@ -29,6 +29,10 @@ class AgreedData {
   // while the chief has not come and nobody else is there.
   absl::Status Check(const RegisterRequest& request, bool is_chief,
                      const Members& members) const;
+  // The same of the number of workers alone, with which a training differs,
+  // too: it is asked for first.
+  absl::Status CheckWorkers(const RegisterRequest& request, bool is_chief,
+                            const Members& members) const;
 
   // Makes the data the job's if they are the chief's, or the first, or differ.
   // Returns whether they replace others that differ. REQUIRES: Check was OK.
@@ -43,10 +47,18 @@ class AgreedData {
   std::vector<std::string> TakeWarnings();
 
  private:
+  // OK for null, and for who may replace the data that stand.
+  absl::Status Refuse(const DataSection* different,
+                      const RegisterRequest& request, bool is_chief,
+                      const Members& members) const;
   // Where a request's data and those that stand differ.
   std::string DifferenceIn(const DataSection& given) const;
   // The first section of the request that differs; null for none.
   const DataSection* FindDifferent(const RegisterRequest& request) const;
+  // Null if it is the same, or one of both lacks it.
+  const DataSection* FindDifferent(const RegisterRequest& request,
+                                   absl::string_view name) const;
+  bool Differs(const DataSection& given) const;
   const DataSection* Find(absl::string_view name) const;
   bool IsEmpty() const { return sections_.empty(); }
   void Replace(const RegisterRequest& request, bool is_chief);

@@ -100,8 +100,9 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
       phase_ != DONE
           ? ""
           : absl::StrCat(stop_reason_, ", at step ", budget_.steps());
-  RETURN_IF_ERROR(admission_.CheckTraining(request, members_, end));
   const bool is_chief = admission_.IsChief(request);
+  RETURN_IF_ERROR(data_.CheckWorkers(request, is_chief, members_));
+  RETURN_IF_ERROR(admission_.CheckTraining(request, members_, end));
   RETURN_IF_ERROR(data_.Check(request, is_chief, members_));
   if (phase_ == DONE) listeners_.OnTold(KeyOf(request.sender()));
   RegisterReply reply;

@@ -62,6 +62,18 @@ TEST_F(CoordinatorDataTest, AWorkerWithOtherDataIsNoMember) {
   EXPECT_THAT(Come(MakeRegister(worker_, "200")), IsOk());
 }
 
+// A training's replication follows from it.
+TEST_F(CoordinatorDataTest, AnotherNumberOfWorkersIsToldBeforeTheTraining) {
+  RegisterRequest request = MakeRegister(chief_, "200");
+  AddSection("workers", "2", &request);
+  ASSERT_THAT(Come(request), IsOk());
+  request = MakeRegister(worker_, "200");
+  AddSection("workers", "3", &request);
+  request.set_training_fingerprint(5);
+  EXPECT_THAT(Come(request), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("workers: '3' here, '2' at")));
+}
+
 // It is told when it says something, like one with another training.
 TEST_F(CoordinatorDataTest, WhoCameBeforeAChiefWithOtherDataHasToRegister) {
   ASSERT_THAT(Come(MakeRegister(worker_, "150")), IsOk());
