@@ -176,9 +176,9 @@ class DataSchemaTest(harness.TestCase):
         pixels = [value / 7 for row in range(30) for value in
                   [row % 3 * 2 + (i % 4) for i in range(36)]]
         for name in ("train", "test"):
-            with open(self.path("data/x_%s.npy" % name), "wb") as file:
+            with open(self.path("data/%s.npy" % name), "wb") as file:
                 file.write(npy((30, 36), pixels, "f"))
-            with open(self.path("data/y_%s.npy" % name), "wb") as file:
+            with open(self.path("data/%s_labels.npy" % name), "wb") as file:
                 file.write(npy((30,), [row % 3 for row in range(30)], "i"))
             self.write_images(name, CLASSES)
         trainings = {
@@ -188,7 +188,8 @@ class DataSchemaTest(harness.TestCase):
             "image_folder": (CLASSIFIER % ("1, 6, 6", CONV, "image_folder"),
                              ("test_accuracy",)),
             "synthetic": (CLASSIFIER % ("1, 6, 6", CONV, "synthetic"),
-                          ("test_accuracy",))}
+                          ("--set=input.synthetic_classes=3",
+                           "test_accuracy"))}
         for name, (training, more) in trainings.items():
             with self.subTest(reader=name):
                 self.train(training, *[f for f in more if f[0] == "-"])
