@@ -26,5 +26,20 @@ TEST(Utf8Test, OverlongSurrogateTruncatedAndTooLargeSequences_AreNot) {
   }
 }
 
+TEST(Utf8Test, AnyBytes_BecomeUtf8AndAreFoundAgain) {
+  EXPECT_EQ(Utf8OfBytes("caf\xe9 \xc3\xa9"), "caf\\xE9 \xc3\xa9");
+  EXPECT_EQ(Utf8OfBytes("a\\xE9"), "a\\\\xE9");
+  EXPECT_EQ(BytesOfUtf8("\\"), "\\");
+  EXPECT_EQ(BytesOfUtf8("\\x4"), "\\x4");
+  EXPECT_EQ(BytesOfUtf8("\\xzz"), "\\xzz");
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) {
+    all += {static_cast<char>(byte), '\\', 'x'};
+  }
+  const std::string text = Utf8OfBytes(all);
+  EXPECT_TRUE(IsUtf8(text));
+  EXPECT_EQ(BytesOfUtf8(text), all);
+}
+
 }  // namespace
 }  // namespace muster

@@ -10,12 +10,10 @@
 #include "common/base/utf8.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/open_part.h"
+#include "worker/input/file/class_names.h"
 
 namespace muster {
 namespace {
-
-// As many names that are left out are kept.
-constexpr size_t kMostLeftOut = 1000;
 
 const char* KindName(LabelKind kind) {
   switch (kind) {
@@ -36,7 +34,48 @@ absl::Status Refused(absl::string_view field, absl::string_view of_run,
                    ", found ", found, "; give it the run's, or train anew"));
 }
 
+// Names where the reader has numbers, or the other way round; a number of
+// classes that no data have.
+absl::Status CheckClassesOfRun(const DataSetType& type,
+                               const DataSetRequest& request) {
+  const DataLabel& label = request.run->label();
+  if (label.num_classes() < 0 ||
+      label.num_classes() > ClassNames::kMaxClasses ||
+      label.class_name_size() > ClassNames::kMaxClasses) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "opening a data set: the run's schema says ", label.num_classes(),
+        " classes and has ", label.class_name_size(),
+        " names of classes, wanted at most ", ClassNames::kMaxClasses));
+  }
+  const std::string reader =
+      absl::StrCat("of input.type \"", request.spec.type(), "\"");
+  if (type.class_texts == ClassTexts::kNone && !label.class_name().empty()) {
+    return Refused("classes", ShownNames(label.class_name()),
+                   absl::StrCat("the numbers ", reader));
+  }
+  if (type.class_texts == ClassTexts::kNames && label.class_name().empty()) {
+    return Refused("classes", "numbers", absl::StrCat("the names ", reader));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+int64_t ClassesOfRun(const DataSetRequest& request) {
+  if (request.run == nullptr) return 0;
+  const DataLabel& label = request.run->label();
+  return label.class_name().empty() ? label.num_classes()
+                                    : label.class_name_size();
+}
+
+std::vector<std::string> ClassNamesOfRun(const DataSetRequest& request) {
+  std::vector<std::string> names;
+  if (request.run == nullptr) return names;
+  for (const std::string& name : request.run->label().class_name()) {
+    names.push_back(BytesOfUtf8(name));
+  }
+  return names;
+}
 
 absl::Status CheckLabelsOfRun(const DataSetType& type,
                               const DataSetRequest& request) {
@@ -61,18 +100,8 @@ absl::Status CheckLabelsOfRun(const DataSetType& type,
                      ShownNames({names.begin(), names.end()}));
     }
   }
-  if (label.kind() != kClassLabel) return absl::OkStatus();
-  if (type.class_texts == ClassTexts::kNone && !label.class_name().empty()) {
-    return Refused("classes", ShownNames(label.class_name()),
-                   absl::StrCat("the numbers of input.type \"",
-                                request.spec.type(), "\""));
-  }
-  if (type.class_texts == ClassTexts::kNames && label.class_name().empty()) {
-    return Refused(
-        "classes", "numbers",
-        absl::StrCat("the names of input.type \"", request.spec.type(), "\""));
-  }
-  return absl::OkStatus();
+  return label.kind() == kClassLabel ? CheckClassesOfRun(type, request)
+                                     : absl::OkStatus();
 }
 
 absl::StatusOr<ExampleColumns> ColumnMatcher::Match(const Part& part) {
@@ -94,19 +123,17 @@ absl::StatusOr<ExampleColumns> ColumnMatcher::Match(const Part& part) {
 absl::Status ColumnMatcher::AddLeftOut(const Part& part,
                                        const ExampleColumns& columns) {
   for (const size_t column : columns.left_out()) {
-    if (left_out_.size() == kMostLeftOut && !is_closed_) break;
     std::string name = Utf8OfBytes(columns.columns()[column].name);
-    if (absl::c_linear_search(left_out_, name)) continue;
+    if (are_left_out_.contains(name)) continue;
     if (is_closed_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("opening a data set: '", EscapeForLog(part.name()),
-                       "' has the column '", ShownName(name),
-                       "', which neither the files before it nor ", owner_,
-                       " have; take it "
-                       "out"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "opening a data set: '", EscapeForLog(part.name()),
+          "' has the column '", ShownName(name), "', which neither ", owner_,
+          " nor the files before it have; take it out"));
     }
     if (left_out_.empty()) file_of_left_out_ = part.name();
-    left_out_.push_back(std::move(name));
+    are_left_out_.insert(name);
+    *left_out_.Add() = std::move(name);
   }
   return absl::OkStatus();
 }
@@ -114,9 +141,9 @@ absl::Status ColumnMatcher::AddLeftOut(const Part& part,
 std::vector<std::string> ColumnMatcher::Remarks() const {
   if (left_out_.empty()) return {};
   return {absl::StrCat("'", EscapeForLog(file_of_left_out_),
-                       "' and the files after it have columns that ", owner_,
+                       "', or a file after it, has columns that ", owner_,
                        " does not have, which are left out of the examples: ",
-                       ShownNames({left_out_.begin(), left_out_.end()}))};
+                       ShownNames(left_out_))};
 }
 
 }  // namespace muster

@@ -1,18 +1,28 @@
 #ifndef WORKER_INPUT_DATA_SET_COLUMN_MATCHER_H_
 #define WORKER_INPUT_DATA_SET_COLUMN_MATCHER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/repeated_field.h"
 #include "proto/data_schema.pb.h"
 #include "worker/input/data_set/data_set_registry.h"
 #include "worker/input/data_set/example_columns.h"
 #include "worker/input/data_set/part.h"
 
 namespace muster {
+
+// The most classes that `request` may have by its run: all below it are known.
+// 0: there is no run, or it does not say. REQUIRES: CheckLabelsOfRun is OK.
+int64_t ClassesOfRun(const DataSetRequest& request);
+
+// The names of the run's classes by number; empty if there are none.
+std::vector<std::string> ClassNamesOfRun(const DataSetRequest& request);
 
 // Whether the labels that are asked for are the run's. OK without a run.
 // Errors: InvalidArgument (another kind of labels, other columns of labels or
@@ -55,8 +65,9 @@ class ColumnMatcher {
   bool is_described_ = false;
   bool is_closed_ = false;
   DataSchema found_;
-  // The first names that were left out, and the first file that has one.
-  std::vector<std::string> left_out_;
+  // All names that were left out, as they came, and the first file with one.
+  google::protobuf::RepeatedPtrField<std::string> left_out_;
+  absl::flat_hash_set<std::string> are_left_out_;
   std::string file_of_left_out_;
 };
 

@@ -43,7 +43,8 @@ struct DataSetRequest {
   Split split = Split::kTrain;
   // Types without has_targets are not asked for kTargets.
   LabelSpec labels;
-  // The run's, by which columns and classes go; null: a new run's training half.
+  // The run's, by which columns and classes go; null: a new run's training
+  // half.
   std::shared_ptr<const DataSchema> run = nullptr;
 };
 

@@ -154,11 +154,16 @@ const char* KindName(ColumnKind kind) {
   return "number";
 }
 
-DataColumn DescribeColumn(const Column& column) {
+// An image has the shape to which it is decoded.
+DataColumn DescribeColumn(const Column& column, const Shape& example_shape) {
   DataColumn described;
   described.set_name(Utf8OfBytes(column.name));
   described.set_kind(KindName(column.kind));
-  if (column.shape.has_value()) {
+  if (column.kind == ColumnKind::kImage) {
+    for (int i = 0; i < example_shape.rank(); ++i) {
+      described.add_shape(example_shape.dim(i));
+    }
+  } else if (column.shape.has_value()) {
     described.mutable_shape()->Add(column.shape->begin(), column.shape->end());
   } else {
     described.set_any_shape(true);
@@ -168,17 +173,18 @@ DataColumn DescribeColumn(const Column& column) {
 
 // The place of a column of the run. `places`: by name. Errors: InvalidArgument.
 absl::StatusOr<size_t> FindColumn(
-    const std::vector<Column>& columns,
+    const std::vector<Column>& columns, const Shape& example_shape,
     const absl::flat_hash_map<std::string, size_t>& places,
     const DataColumn& wanted, absl::string_view owner) {
   const auto found = places.find(wanted.name());
   if (found == places.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("it lacks the column '", ShownName(wanted.name()), "' of ",
-                     owner, "; ", OfferNames(wanted.name(), NamesOf(columns))));
+                     owner, "; ", OfferNames(wanted.name(), NamesOf(columns)),
+                     "; columns go by their names, whatever their order"));
   }
-  RETURN_IF_ERROR(
-      CheckColumnChange(wanted, DescribeColumn(columns[found->second])));
+  RETURN_IF_ERROR(CheckColumnChange(
+      wanted, DescribeColumn(columns[found->second], example_shape)));
   return found->second;
 }
 
@@ -214,7 +220,7 @@ ExampleColumns::ExampleColumns(const DataSetRequest& request, const Part& part)
 
 void ExampleColumns::Describe(DataSchema* schema) const {
   for (const size_t value : values_) {
-    *schema->add_column() = DescribeColumn(columns_[value]);
+    *schema->add_column() = DescribeColumn(columns_[value], shape_);
   }
   DataLabel& label = *schema->mutable_label();
   for (const size_t column : labels_) {
@@ -241,7 +247,7 @@ absl::Status ExampleColumns::FindValues(const DataSetRequest& request,
   }
   for (const DataColumn& wanted : request.run->column()) {
     const absl::StatusOr<size_t> place =
-        FindColumn(columns_, places, wanted, owner);
+        FindColumn(columns_, shape_, places, wanted, owner);
     if (!place.ok()) {
       return Annotate(place.status(),
                       absl::StrCat("opening a data set: '", part.name(), "'"));

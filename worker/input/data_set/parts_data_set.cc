@@ -89,9 +89,7 @@ absl::Status PartsDataSet::FindClassNames() {
     return absl::OkStatus();
   }
   if (has_classes_of_run()) {
-    for (const std::string& name : request_.run->label().class_name()) {
-      names_.push_back(BytesOfUtf8(name));
-    }
+    names_ = ClassNamesOfRun(request_);
   } else if (kind == LabelKind::kClass && request_.split == Split::kTrain) {
     RETURN_IF_ERROR(CollectClassNames());
   } else {
@@ -157,7 +155,7 @@ absl::Status PartsDataSet::ReadLabels() {
 
 absl::Status PartsDataSet::CheckClasses() {
   if (!has_classes_of_run() || classes_.empty()) return absl::OkStatus();
-  const int64_t of_run = request_.run->label().num_classes();
+  const int64_t of_run = ClassesOfRun(request_);
   if (of_run > 0 && num_classes_ > of_run) {
     return absl::InvalidArgumentError(
         absl::StrCat("opening a data set: ", LargestLabelPlace(),

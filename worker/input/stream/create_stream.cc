@@ -1,5 +1,6 @@
 #include "worker/input/stream/create_stream.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -12,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
-#include "common/base/utf8.h"
 #include "worker/input/data_set/column_matcher.h"
 #include "worker/input/data_set/create_data_set.h"
 #include "worker/input/data_set/data_files.h"
@@ -69,13 +69,13 @@ class PartsStream : public ExampleStream {
                             const ExampleMemory& into) const;
   absl::Status ReadClass(const ExampleColumns& columns, const Row& row,
                          int32_t* label) const;
-  // Takes the names of classes from the run; without one they are numbers.
-  void FindClassNames();
+  // Takes the classes from the run; without one they are numbers.
+  void FindClasses();
 
   const DataSetType type_;
   const DataSetRequest request_;
   const HalfParts half_;
-  const int64_t num_classes_;
+  int64_t num_classes_;
   const std::unique_ptr<RowMapper> mapper_;
   std::optional<ClassNames> class_names_;
   ColumnMatcher matcher_;
@@ -98,21 +98,17 @@ absl::StatusOr<std::unique_ptr<PartsStream>> PartsStream::Open(
   ASSIGN_OR_RETURN(HalfParts half, FindParts(type, request));
   auto stream = absl::WrapUnique(new PartsStream(
       type, request, std::move(half), num_classes, std::move(mapper)));
-  stream->FindClassNames();
+  stream->FindClasses();
   RETURN_IF_ERROR(stream->Begin());
   return stream;
 }
 
-void PartsStream::FindClassNames() {
-  if (request_.run == nullptr || request_.labels.kind != LabelKind::kClass ||
-      request_.run->label().class_name().empty()) {
-    return;
-  }
-  std::vector<std::string> names;
-  for (const std::string& name : request_.run->label().class_name()) {
-    names.push_back(BytesOfUtf8(name));
-  }
-  class_names_.emplace(std::move(names));
+void PartsStream::FindClasses() {
+  if (request_.labels.kind != LabelKind::kClass) return;
+  const int64_t of_run = ClassesOfRun(request_);
+  if (of_run > 0) num_classes_ = std::min(num_classes_, of_run);
+  std::vector<std::string> names = ClassNamesOfRun(request_);
+  if (!names.empty()) class_names_.emplace(std::move(names));
 }
 
 std::vector<std::string> PartsStream::Remarks() const {
@@ -130,7 +126,6 @@ DataSchema PartsStream::Schema() const {
     label.set_num_classes(num_classes_);
     if (class_names_.has_value()) {
       *label.mutable_class_name() = request_.run->label().class_name();
-      label.set_num_classes(label.class_name_size());
     }
   }
   *schema.mutable_training()->mutable_files() =
@@ -225,7 +220,9 @@ absl::Status PartsStream::ReadClass(const ExampleColumns& columns,
   if (*found >= num_classes_) {
     return absl::InvalidArgumentError(
         absl::StrCat("a label must be a class from 0 to ", num_classes_ - 1,
-                     ", one for each of the model's outputs, found ", *found));
+                     ", one for each of the model's outputs",
+                     request_.run == nullptr ? "" : " and the run's classes",
+                     ", found ", *found));
   }
   *label = *found;
   return absl::OkStatus();

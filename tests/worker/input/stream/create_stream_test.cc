@@ -42,7 +42,7 @@ class CreateStreamTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<ExampleStream>> Open(
       const std::string& type, const LabelSpec& labels = {}) {
     spec_.set_type(type);
-    return CreateStream(spec_, Shape({2}), kSeed, labels, kClasses);
+    return CreateStream(spec_, Shape({2}), kSeed, labels, kClasses, run_);
   }
 
   // Both values and the label of each row of a pass.
@@ -93,6 +93,7 @@ class CreateStreamTest : public testing::Test {
 
   const std::string dir_;
   InputSpec spec_;
+  std::shared_ptr<const DataSchema> run_;
 };
 
 TEST_F(CreateStreamTest, CsvHasTheRowsOfTheDataSet) {
@@ -202,6 +203,72 @@ TEST_F(CreateStreamTest, TheFirstGoodRowShowsWhetherTheModelCanReadThem) {
   EXPECT_THAT(Open("csv"), StatusIs(absl::StatusCode::kInvalidArgument,
                                     AllOf(HasSubstr("model.input_shape is [2]"),
                                           HasSubstr("[1]"))));
+}
+
+TEST_F(CreateStreamTest, FilesWithTurnedColumnsHaveTheOrderOfTheFirst) {
+  WriteFile(dir_, "train-1.csv", "label,x,y\n0,1,2\n");
+  WriteFile(dir_, "train-2.csv", "y,x,label\n4,3,1\n");
+  WriteFile(dir_, "train-3.csv", "label,x,y\n2,5,6\n");
+  ExpectRowsOfTheDataSet("csv");
+  const auto stream = Open("csv");
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT(Rows(**stream),
+              ElementsAre(ElementsAre(1, 2, 0), ElementsAre(3, 4, 1),
+                          ElementsAre(5, 6, 2)));
+}
+
+TEST_F(CreateStreamTest, RecordsOfAnEarlierFileKeepTheirColumns) {
+  WriteFile(dir_, "train-1.csv", "label,x,y\n0,1,2\n");
+  WriteFile(dir_, "train-2.csv", "y,x,label\n4,3,1\n");
+  const auto stream = Open("csv");
+  ASSERT_THAT(stream, IsOk());
+  ASSERT_THAT((*stream)->Begin(), IsOk());
+  StreamRecord first;
+  StreamRecord second;
+  ASSERT_THAT((*stream)->Next(&first), IsOk());
+  ASSERT_THAT((*stream)->Next(&second), IsOk());
+  std::vector<float> values(2);
+  ASSERT_THAT((*stream)->Decode(first, /*epoch=*/0, {values.data()}), IsOk());
+  EXPECT_THAT(values, ElementsAre(1, 2));
+}
+
+TEST_F(CreateStreamTest, AColumnThatIsLeftOutIsSaidAtTheOpeningOrRefused) {
+  WriteFile(dir_, "train-1.csv", "label,x,y\n0,1,2\n");
+  const auto plain = Open("csv");
+  ASSERT_THAT(plain, IsOk());
+  run_ = std::make_shared<const DataSchema>((*plain)->Schema());
+  EXPECT_FALSE(run_->training().has_rows());
+  WriteFile(dir_, "train-1.csv", "z,label,x,y\n9,0,1,2\n");
+  WriteFile(dir_, "train-2.csv", "label,x,y,z,more\n0,1,2,9,9\n");
+  const auto stream = Open("csv");
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT((*stream)->Remarks(), ElementsAre(HasSubstr("examples: z")));
+  StreamRecord record;
+  ASSERT_THAT((*stream)->Begin(), IsOk());
+  ASSERT_THAT((*stream)->Next(&record), IsOk());
+  EXPECT_THAT((*stream)->Next(&record),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("train-2.csv"), HasSubstr("'more'"))));
+}
+
+TEST_F(CreateStreamTest, NamesOfClassesAreTheRuns) {
+  WriteFile(dir_, "train.csv", "label,x,y\ndog,1,2\ncat,3,4\n");
+  spec_.set_type("csv");
+  const auto data_set = CreateDataSet(spec_, Shape({2}), kSeed, Split::kTrain);
+  ASSERT_THAT(data_set, IsOk());
+  run_ = std::make_shared<const DataSchema>((*data_set)->Schema());
+  const auto stream = Open("csv");
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT(Rows(**stream),
+              ElementsAre(ElementsAre(1, 2, 1), ElementsAre(3, 4, 0)));
+  EXPECT_THAT((*stream)->Schema().label().class_name(),
+              ElementsAre("cat", "dog"));
+  WriteFile(dir_, "train.csv", "label,x,y\ndog,1,2\nelk,3,4\n");
+  const auto other = Open("csv");
+  ASSERT_THAT(other, IsOk());
+  EXPECT_THAT(ErrorOfRow(**other, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("unknown class 'elk'")));
 }
 
 TEST_F(CreateStreamTest, ATypeThatIsNoStreamIsRefusedByName) {
