@@ -99,9 +99,9 @@ class DataSchemaTest(harness.TestCase):
                            *flags)
 
     def evaluate(self, *flags):
-        code, output = self.worker("evaluate", self.folder, "--compute_threads=1",
-                                   "--output=" + self.path("figures.json"),
-                                   *flags)
+        code, output = self.worker("evaluate", *(flags or [self.folder]),
+                                   "--compute_threads=1",
+                                   "--output=" + self.path("figures.json"))
         self.assertEqual(code, 0, output)
         return self.read_json("figures.json")
 
@@ -125,6 +125,10 @@ class DataSchemaTest(harness.TestCase):
         # Another order yet, and one that the run does not know.
         self.write_table("test.csv", "zbyac", range(60, 90))
         self.assertEqual(self.evaluate()["test_loss"], first)
+        # The file alone, of the same run.
+        self.assertEqual(self.evaluate("--init_from=" + self.path(
+            "train/ckpt-%012d/parameters.safetensors" % 40))["test_loss"],
+                         first)
         self.write_table("train.csv", "ycba", range(60))
         code, output = self.go_on("--set=stop.steps=80")
         self.assertEqual(code, 0, output)
