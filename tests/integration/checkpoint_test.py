@@ -503,7 +503,7 @@ class TrainDirTest(TestCase):
         self.mount("size=128k")
         filler = os.path.join(self.path("train"), "filler")
         with open(filler, "wb") as file:
-            file.write(bytes(100 << 10))
+            file.write(bytes(88 << 10))
         worker = self.start("worker", [
             harness.worker(), "--standalone", *self.flags(
                 ENDLESS, "--set=checkpoint.every_seconds=0.2",

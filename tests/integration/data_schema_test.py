@@ -99,9 +99,9 @@ class DataSchemaTest(harness.TestCase):
                            *flags)
 
     def evaluate(self, *flags):
-        code, output = self.worker("evaluate", self.folder, "--compute_threads=1",
-                                   "--output=" + self.path("figures.json"),
-                                   *flags)
+        code, output = self.worker("evaluate", *(flags or [self.folder]),
+                                   "--compute_threads=1",
+                                   "--output=" + self.path("figures.json"))
         self.assertEqual(code, 0, output)
         return self.read_json("figures.json")
 
@@ -125,6 +125,10 @@ class DataSchemaTest(harness.TestCase):
         # Another order yet, and one that the run does not know.
         self.write_table("test.csv", "zbyac", range(60, 90))
         self.assertEqual(self.evaluate()["test_loss"], first)
+        # The file alone, of the same run.
+        self.assertEqual(self.evaluate("--init_from=" + self.path(
+            "train/ckpt-%012d/parameters.safetensors" % 40))["test_loss"],
+                         first)
         self.write_table("train.csv", "ycba", range(60))
         code, output = self.go_on("--set=stop.steps=80")
         self.assertEqual(code, 0, output)
@@ -176,9 +180,9 @@ class DataSchemaTest(harness.TestCase):
         pixels = [value / 7 for row in range(30) for value in
                   [row % 3 * 2 + (i % 4) for i in range(36)]]
         for name in ("train", "test"):
-            with open(self.path("data/x_%s.npy" % name), "wb") as file:
+            with open(self.path("data/%s.npy" % name), "wb") as file:
                 file.write(npy((30, 36), pixels, "f"))
-            with open(self.path("data/y_%s.npy" % name), "wb") as file:
+            with open(self.path("data/%s_labels.npy" % name), "wb") as file:
                 file.write(npy((30,), [row % 3 for row in range(30)], "i"))
             self.write_images(name, CLASSES)
         trainings = {
@@ -188,7 +192,8 @@ class DataSchemaTest(harness.TestCase):
             "image_folder": (CLASSIFIER % ("1, 6, 6", CONV, "image_folder"),
                              ("test_accuracy",)),
             "synthetic": (CLASSIFIER % ("1, 6, 6", CONV, "synthetic"),
-                          ("test_accuracy",))}
+                          ("--set=input.synthetic_classes=3",
+                           "test_accuracy"))}
         for name, (training, more) in trainings.items():
             with self.subTest(reader=name):
                 self.train(training, *[f for f in more if f[0] == "-"])
