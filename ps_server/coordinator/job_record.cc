@@ -1,0 +1,31 @@
+#include "ps_server/coordinator/job_record.h"
+
+namespace muster {
+
+bool SameProcess(const Sender& a, const Sender& b) {
+  return KeyOf(a) == KeyOf(b) && a.incarnation() == b.incarnation();
+}
+
+void JobRecord::SetPhase(JobPhase phase) {
+  phase_ = phase;
+  ++version_;
+}
+
+void JobRecord::Stop(std::string reason) {
+  stop_reason_ = std::move(reason);
+  SetPhase(STOPPING);
+}
+
+const CoordinatorWorker* JobRecord::LiveChief() const {
+  const CoordinatorWorker* const holder = members_.Find(KeyOf(chief_));
+  const bool is_live = chief_.incarnation() != 0 && holder != nullptr &&
+                       SameProcess(holder->sender, chief_) &&
+                       holder->IsActive();
+  return is_live ? holder : nullptr;
+}
+
+void JobRecord::Say(std::string line) {
+  if (lines_.size() < kMaxLines) lines_.push_back(std::move(line));
+}
+
+}  // namespace muster

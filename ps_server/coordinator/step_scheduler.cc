@@ -1,0 +1,276 @@
+#include "ps_server/coordinator/step_scheduler.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
+#include "ps_server/coordinator/awaited_workers.h"
+
+namespace muster {
+
+StepScheduler::StepScheduler(JobRecord& job, JobSaves& saves)
+    : job_(job),
+      saves_(saves),
+      attendance_(TrainingTasks(job.options().cluster)),
+      gate_(StepGate::Free(GatedJob())) {}
+
+StepGate::Job StepScheduler::GatedJob() {
+  return {&job_.budget(), [this] { return job_.members().Active(); },
+          attendance_.listed()};
+}
+
+// ---- The job's phases -----------------------------------------------------
+
+absl::Status StepScheduler::Start(const CommitEpochRequest& commit,
+                                  absl::Time now) {
+  const absl::Time assembled_at = now + job_.options().worker_timeout;
+  attendance_.Start(commit, assembled_at);
+  ASSIGN_OR_RETURN(
+      gate_, StepGate::Create(commit, GatedJob(), job_.members().Registered(),
+                              assembled_at));
+  return absl::OkStatus();
+}
+
+void StepScheduler::Clear() { gate_ = StepGate::Free(GatedJob()); }
+
+void StepScheduler::AddTo(JobState& state) const {
+  const StepRounds* const rounds = gate_->rounds();
+  if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
+  if (attendance_.update().workers() > 0) {
+    *state.mutable_update() = attendance_.update();
+  }
+}
+
+// ---- Workers --------------------------------------------------------------
+
+absl::Status StepScheduler::Report(CoordinatorWorker& worker,
+                                   const StepRequest& request, absl::Time now) {
+  if (request.step() <= worker.reported_step) return absl::OkStatus();
+  RETURN_IF_ERROR(gate_->CheckReport(request));
+  if (!request.abandoned()) {
+    worker.reported_step = request.step();
+    Count(gate_->Report(request, now), now);
+  } else if (request.step() > worker.abandoned_step) {
+    worker.abandoned_step = request.step();
+    ReturnGrant(worker, now);
+  }
+  return absl::OkStatus();
+}
+
+void StepScheduler::Answer(CoordinatorWorker& worker,
+                           const StepRequest& request, uint64_t step_id,
+                           bool asks, absl::Time now) {
+  const TaskKey task = KeyOf(worker.sender);
+  AnswerOlder(task);
+  if (asks) gate_->SeeLive(now);
+  const bool granted = asks && TryGrantTo(task, now);
+  if (asks) worker.waits_for_grant = !granted;
+  const absl::Duration wait =
+      std::clamp(absl::Milliseconds(request.max_wait_ms()),
+                 absl::ZeroDuration(), job_.options().max_watch);
+  if (asks && !granted && gate_->MayWait() && wait > absl::ZeroDuration()) {
+    waiting_.push_back({step_id, task, job_.version(), now + wait});
+    return;
+  }
+  StepReply reply = MakeReply(worker, granted);
+  if (asks && !granted) ExplainWait(task).AddTo(reply);
+  answers_.push_back({step_id, std::move(reply)});
+}
+
+void StepScheduler::AnswerOlder(const TaskKey& task) {
+  const auto older =
+      std::find_if(waiting_.begin(), waiting_.end(),
+                   [&task](const Waiting& step) { return step.task == task; });
+  if (older == waiting_.end()) return;
+  StepReply reply =
+      MakeReply(job_.members().FindOrAdd(task), /*granted=*/false);
+  ExplainWait(task).AddTo(reply);
+  answers_.push_back({older->step_id, std::move(reply)});
+  waiting_.erase(older);
+}
+
+void StepScheduler::ReturnGrant(CoordinatorWorker& worker, absl::Time now) {
+  const std::optional<StepRequest> unreported = unreported_.Pop(worker);
+  if (unreported.has_value()) {
+    worker.reported_step = unreported->step();
+    return Count(gate_->Report(*unreported, now), now);
+  }
+  if (!gate_->Leave(KeyOf(worker.sender))) return;
+  if (job_.members().DoesAnyWaitForGrant()) job_.RaiseVersion();
+}
+
+void StepScheduler::Withdraw(CoordinatorWorker& worker, absl::Time now) {
+  const TaskKey key = KeyOf(worker.sender);
+  ReturnGrant(worker, now);
+  gate_->Forget(key);
+  AnswerOlder(key);
+}
+
+void StepScheduler::Count(const DecidedSteps& steps, absl::Time now) {
+  if (steps.chosen.empty() && steps.dropped.empty()) return;
+  job_.members().Count(steps, now);
+  // Who knows of the end already has the account without these.
+  if (job_.phase() == STOPPING) job_.RaiseVersion();
+}
+
+bool StepScheduler::TryGrantTo(const TaskKey& task, absl::Time now) {
+  saves_.CheckPause(now);
+  return gate_->TryEnter(task, saves_.pause());
+}
+
+StepReply StepScheduler::MakeReply(const CoordinatorWorker& worker,
+                                   bool granted) const {
+  StepReply reply;
+  reply.set_granted(granted);
+  reply.set_global_step(job_.budget().steps());
+  reply.set_phase(job_.phase());
+  reply.set_model_epoch(job_.epoch().committed());
+  reply.set_state_version(job_.version());
+  if (!granted) return reply;
+  *reply.mutable_token() = gate_->TokenFor(KeyOf(worker.sender));
+  if (gate_->rounds() != nullptr) {
+    reply.mutable_token()->set_chosen_step(worker.chosen_step);
+  } else {
+    StepCounts& counts = *reply.mutable_token()->mutable_counts();
+    counts.set_steps(worker.steps);
+    counts.set_examples(worker.examples);
+  }
+  return reply;
+}
+
+StepWait StepScheduler::ExplainWait(const TaskKey& task) const {
+  if (job_.phase() != RUNNING) return {};
+  if (saves_.pause() != StepPause::kNone) return saves_.ExplainPause();
+  return gate_->Explain(task, KeyOf(job_.chief()));
+}
+
+// ---- Time -----------------------------------------------------------------
+
+void StepScheduler::Tick(absl::Time now) {
+  gate_->SeeLive(now);
+  SayAttendance(now);
+  CheckRounds(now);
+}
+
+void StepScheduler::SayAttendance(absl::Time now) {
+  const StepRounds* const rounds = gate_->rounds();
+  if (job_.phase() != RUNNING ||
+      (rounds == nullptr && !attendance_.IsDue(now))) {
+    return;
+  }
+  const Members& members = job_.members();
+  const int64_t gradients =
+      rounds == nullptr ? 0 : rounds->GradientsOfUpdate(members.Active());
+  for (std::string& line :
+       attendance_.Look(members.Registered(), gradients, now)) {
+    job_.Say(std::move(line));
+    job_.RaiseVersion();
+  }
+}
+
+int64_t StepScheduler::OthersUnderWay() const {
+  // The step of a round that is stuck is in no update, and stays so while the
+  // grants are paused.
+  const int64_t under_way = gate_->IsStuck() ? 0 : job_.budget().outstanding();
+  // The chief saves when its own step is counted; it may be in an evaluation,
+  // which it then gives up.
+  const int64_t of_chief = gate_->Holds(KeyOf(job_.chief())) ? 1 : 0;
+  return std::max<int64_t>(0, under_way - of_chief);
+}
+
+absl::Time StepScheduler::NextDeadline() const {
+  absl::Time deadline = gate_->NextDeadline();
+  if (job_.phase() == RUNNING) {
+    deadline = std::min(deadline, attendance_.assembled_at());
+  }
+  for (const Waiting& step : waiting_) {
+    deadline = std::min(deadline, step.until);
+  }
+  return deadline;
+}
+
+std::vector<StepAnswer> StepScheduler::PopAnswers(absl::Time now) {
+  if (!waiting_.empty()) gate_->SeeLive(now);
+  for (Waiting& step : std::exchange(waiting_, {})) {
+    CoordinatorWorker& worker = job_.members().FindOrAdd(step.task);
+    const bool granted = job_.phase() == RUNNING && worker.IsActive() &&
+                         TryGrantTo(step.task, now);
+    if (!granted && gate_->MayWait() && step.state_version == job_.version() &&
+        now < step.until) {
+      waiting_.push_back(std::move(step));
+      continue;
+    }
+    worker.waits_for_grant = !granted;
+    StepReply reply = MakeReply(worker, granted);
+    if (!granted) ExplainWait(step.task).AddTo(reply);
+    answers_.push_back({step.step_id, std::move(reply)});
+  }
+  return std::exchange(answers_, {});
+}
+
+void StepScheduler::Cut() {
+  for (Waiting& step : waiting_) step.until = absl::InfinitePast();
+}
+
+// ---- Snapshots ------------------------------------------------------------
+
+absl::Status StepScheduler::PauseRounds(const PauseRoundsRequest& request,
+                                        absl::Time now) {
+  StepRounds* const rounds = gate_->rounds();
+  if (rounds == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("hold rounds from ", TaskName(request.sender()),
+                     ": the job's replication has no rounds; a snapshot needs "
+                     "no token"));
+  }
+  // After the last grant a save may pause a round that all have delivered, and
+  // the next save is the last: it wants that round's update.
+  if (!request.pause() || job_.phase() != RUNNING) {
+    rounds->Release();
+    CheckRounds(now);
+  }
+  if (request.pause()) rounds->Hold(now);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ConfirmCutReply> StepScheduler::ConfirmCut(
+    const ConfirmCutRequest& request) {
+  if (gate_->rounds() != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("confirm cut from ", TaskName(request.sender()),
+                     ": the job's replication has rounds, which tell the "
+                     "steps of a cut"));
+  }
+  ConfirmCutReply reply;
+  for (const HeldStep& held : request.held()) {
+    const CoordinatorWorker* const worker =
+        job_.members().Find(KeyOf(held.sender()));
+    if (worker == nullptr || !SameProcess(worker->sender, held.sender())) {
+      *reply.add_replaced() = held.sender();
+    } else if (WillCount(*worker, held)) {
+      *reply.add_counted() = held;
+    }
+  }
+  return reply;
+}
+
+bool StepScheduler::WillCount(const CoordinatorWorker& worker,
+                              const HeldStep& held) {
+  if (held.step() <= worker.reported_step) {
+    return held.counts().steps() <= worker.steps &&
+           held.counts().examples() <= worker.examples;
+  }
+  // Its grant may have been returned, and the last ones be in other hands.
+  if (!UnreportedSteps::IsNextOf(worker, held, job_.budget().batch_size()) ||
+      !gate_->TryEnter(KeyOf(worker.sender), StepPause::kNone)) {
+    return false;
+  }
+  unreported_.Add(worker, held);
+  return true;
+}
+
+}  // namespace muster

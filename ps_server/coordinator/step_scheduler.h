@@ -1,0 +1,114 @@
+#ifndef PS_SERVER_COORDINATOR_STEP_SCHEDULER_H_
+#define PS_SERVER_COORDINATOR_STEP_SCHEDULER_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/coordination_service.pb.h"
+#include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/attendance.h"
+#include "ps_server/coordinator/coordinator_worker.h"
+#include "ps_server/coordinator/job_record.h"
+#include "ps_server/coordinator/job_saves.h"
+#include "ps_server/coordinator/step_gate.h"
+#include "ps_server/coordinator/unreported_steps.h"
+
+namespace muster {
+
+// The answer to a Step.
+struct StepAnswer {
+  uint64_t step_id = 0;
+  StepReply reply;
+};
+
+// The steps of a job: takes the workers' reports, counts what is decided, and
+// answers the questions for the next step, at once or when the gate lets the
+// worker in. Not thread-safe.
+class StepScheduler {
+ public:
+  // Both outlive it.
+  StepScheduler(JobRecord& job, JobSaves& saves);
+
+  // ---- The job's phases ----------------------------------------------------
+  // Starts the steps of a commit.
+  absl::Status Start(const CommitEpochRequest& commit, absl::Time now);
+  // No epoch is committed: everybody may enter.
+  void Clear();
+  // The epoch is over, and what was granted in it.
+  void ForgetUnreported() { unreported_.Clear(); }
+  void End() { gate_->End(); }
+  void AddTo(JobState& state) const;
+
+  // ---- Workers -------------------------------------------------------------
+  // The worker's report, if it is one that is not known.
+  absl::Status Report(CoordinatorWorker& worker, const StepRequest& request,
+                      absl::Time now);
+  // Answers a step, or lets it wait for its grant. `asks`: for another one.
+  void Answer(CoordinatorWorker& worker, const StepRequest& request,
+              uint64_t step_id, bool asks, absl::Time now);
+  // Answers the task's Step that waits without a grant.
+  void AnswerOlder(const TaskKey& task);
+  // The worker reports nothing more on its grant. The step is counted all the
+  // same if a checkpoint counts it.
+  void ReturnGrant(CoordinatorWorker& worker, absl::Time now);
+  // Ends all that the worker's process has under way.
+  void Withdraw(CoordinatorWorker& worker, absl::Time now);
+
+  // ---- Time ----------------------------------------------------------------
+  void Tick(absl::Time now);
+  // Closes the round that can be closed.
+  void CheckRounds(absl::Time now) { Count(gate_->TryClose(now), now); }
+  // The steps under way, but the chief's, that a save waits for.
+  int64_t OthersUnderWay() const;
+  absl::Time NextDeadline() const;
+  std::vector<StepAnswer> PopAnswers(absl::Time now);
+  // Answers every Step that waits in the next PopAnswers.
+  void Cut();
+
+  // ---- Snapshots -----------------------------------------------------------
+  // Errors: FailedPrecondition without rounds.
+  absl::Status PauseRounds(const PauseRoundsRequest& request, absl::Time now);
+  // REQUIRES: there are rounds.
+  StepToken round_token() const { return gate_->rounds()->token(); }
+  // Errors: FailedPrecondition with rounds.
+  absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request);
+
+ private:
+  struct Waiting {
+    uint64_t step_id;
+    TaskKey task;
+    int64_t state_version;
+    absl::Time until;
+  };
+
+  StepGate::Job GatedJob();
+  void Count(const DecidedSteps& steps, absl::Time now);
+  // Says who is missing or has come late, and in sync what an update has.
+  void SayAttendance(absl::Time now);
+  // Gives the task a step if there is one for it now; whether it has one.
+  bool TryGrantTo(const TaskKey& task, absl::Time now);
+  StepReply MakeReply(const CoordinatorWorker& worker, bool granted) const;
+  // Why the task has no grant.
+  StepWait ExplainWait(const TaskKey& task) const;
+  // The step of a cut is counted, or will be.
+  bool WillCount(const CoordinatorWorker& worker, const HeldStep& held);
+
+  JobRecord& job_;
+  JobSaves& saves_;
+
+  Attendance attendance_;
+  // The gate of the committed epoch; a free one while none is.
+  std::unique_ptr<StepGate> gate_;
+  UnreportedSteps unreported_;
+  std::vector<Waiting> waiting_;
+  std::vector<StepAnswer> answers_;
+};
+
+}  // namespace muster
+
+#endif  // PS_SERVER_COORDINATOR_STEP_SCHEDULER_H_
