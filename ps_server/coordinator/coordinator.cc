@@ -82,7 +82,7 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender,
 
 absl::StatusOr<RegisterReply> Coordinator::Register(
     const RegisterRequest& request, absl::Time now) {
-  const Members& members = job_.members();
+  Members& members = job_.members();
   // A job that is over agrees about nothing.
   if (phase() == DONE) data_.Clear();
   RETURN_IF_ERROR(admission_.Check(request, members));

@@ -296,9 +296,11 @@ class BoundedStalenessTest(ReplicationTestCase):
 
     def test_the_fast_worker_stops_at_the_bound(self):
         for bound in (0, 2):
-            # It starts no step when it is more than `bound` ahead: the last
-            # one that it starts makes it one more.
-            self.assertEqual(self.lag_of_a_stopped_worker(bound), bound + 1)
+            # The fast one starts no step when it is more than `bound` ahead:
+            # its last one makes it one more. The slow one may have pushed a
+            # step that it was stopped before reporting: the checkpoint has it.
+            self.assertIn(self.lag_of_a_stopped_worker(bound),
+                          (bound, bound + 1))
 
     def test_it_goes_on_when_the_slow_one_does(self):
         job = self.job(2, 2, ["replication.bounded_staleness.bound=1",
