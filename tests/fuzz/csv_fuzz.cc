@@ -4,6 +4,7 @@
 #include "absl/strings/string_view.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/input/data_set/data_set_registry.h"
+#include "worker/input/data_set/example_columns.h"
 #include "worker/input/data_set/table_part.h"
 
 namespace muster {
@@ -29,7 +30,9 @@ void TryInput(absl::string_view input) {
   const auto part =
       Wanted(type, "the type").open_in_order(request, {file.path()}, {});
   if (!part.ok()) return;
-  const auto table = TablePart::Read(*type, request, **part);
+  const auto columns = ExampleColumns::Create(request, **part);
+  if (!columns.ok()) return;
+  const auto table = TablePart::Read(*type, request, *columns, **part);
   if (!table.ok()) return;
   Row row;
   row.cells.resize((*table)->columns().size());
