@@ -63,7 +63,11 @@ std::string NearestTo(const std::string& pattern,
   for (const std::string& name : names) {
     known.push_back(name.substr(0, name.find_last_of("/.") + 1));
   }
-  return NearestName(letters, known);
+  std::string nearest = NearestName(letters, known);
+  if (absl::EndsWith(nearest, "/") || absl::EndsWith(nearest, ".")) {
+    nearest += ".*";
+  }
+  return nearest;
 }
 
 }  // namespace

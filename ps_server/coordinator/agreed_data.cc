@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "ps_server/coordinator/text_difference.h"
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr absl::string_view kFiles = "files";
 constexpr absl::string_view kWorkers = "workers";
+// The sections that say what a model's inputs and outputs mean.
+constexpr absl::string_view kOfModel[] = {"columns", "classes", "map", "label"};
 
 size_t BytesOf(const RegisterRequest& request) {
   size_t bytes = 0;
@@ -26,8 +29,8 @@ absl::string_view RemedyFor(absl::string_view section) {
     return "the rows are divided by that number: start all tasks with one "
            "cluster";
   }
-  return "give every worker the same data, or start all workers anew if the "
-         "data have changed";
+  return "give every worker the same data (and where a run goes on, its "
+         "--train_dir), or start all workers anew if the data have changed";
 }
 
 }  // namespace
@@ -63,6 +66,25 @@ absl::Status AgreedData::Refuse(const DataSection* different,
       DifferenceIn(*different), "; ", RemedyFor(different->name())));
 }
 
+absl::Status AgreedData::CheckModel(const RegisterRequest& request,
+                                    bool is_chief) const {
+  if (!is_chief) return absl::OkStatus();
+  for (const DataSection& known : of_model_) {
+    for (const DataSection& given : request.data()) {
+      if (given.name() != known.name() || given.digest() == known.digest()) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "register ", TaskName(request.sender()),
+          ": the ps tasks hold a model that was trained with other data: ",
+          SectionDifference(known, given, "that training"),
+          "; give the chief the --train_dir of that run, or begin in another "
+          "--namespace, or with ps tasks that are started anew"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 bool AgreedData::Adopt(const RegisterRequest& request, bool is_chief) {
   if (request.data().empty()) {
     NoteUncompared(KeyOf(request.sender()));
@@ -82,6 +104,15 @@ void AgreedData::Replace(const RegisterRequest& request, bool is_chief) {
   sections_.assign(request.data().begin(), request.data().end());
   owner_ = KeyOf(request.sender());
   are_chiefs_ = is_chief;
+}
+
+void AgreedData::KeepForModel() {
+  of_model_.clear();
+  for (const DataSection& section : sections_) {
+    if (absl::c_linear_search(kOfModel, section.name())) {
+      of_model_.push_back(section);
+    }
+  }
 }
 
 void AgreedData::Clear() {

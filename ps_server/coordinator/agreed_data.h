@@ -34,11 +34,20 @@ class AgreedData {
   absl::Status CheckWorkers(const RegisterRequest& request, bool is_chief,
                             const Members& members) const;
 
+  // Whether a chief's data are what the model that the ps tasks hold was
+  // trained with, but for rows, workers and files. Errors: InvalidArgument, as
+  // Check.
+  absl::Status CheckModel(const RegisterRequest& request, bool is_chief) const;
+
   // Makes the data the job's if they are the chief's, or the first, or differ.
   // Returns whether they replace others that differ. REQUIRES: Check was OK.
   bool Adopt(const RegisterRequest& request, bool is_chief);
 
-  // The job is over: the next one's data may be others.
+  // The ps tasks hold a model that is trained with the data that stand.
+  void KeepForModel();
+
+  // The job is over: the next one's data may be others, but for those of the
+  // model.
   void Clear();
 
   // The news for the operator since the last call: tasks that are not compared.
@@ -69,6 +78,8 @@ class AgreedData {
   std::vector<DataSection> sections_;
   TaskKey owner_;  // who brought them
   bool are_chiefs_ = false;
+  // Columns, classes, map and label of the model.
+  std::vector<DataSection> of_model_;
 
   // Tasks that have sent none; as few as may register.
   std::set<TaskKey> uncompared_;

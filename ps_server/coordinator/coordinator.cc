@@ -95,6 +95,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   RETURN_IF_ERROR(data_.CheckWorkers(request, is_chief, members));
   RETURN_IF_ERROR(admission_.CheckTraining(request, members, end));
   RETURN_IF_ERROR(data_.Check(request, is_chief, members));
+  RETURN_IF_ERROR(data_.CheckModel(request, is_chief));
   if (phase() == DONE) end_.listeners().OnTold(KeyOf(request.sender()));
   RegisterReply reply;
   reply.set_takeover(Admission::WantedTakeover(request, members));
@@ -274,6 +275,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   RETURN_IF_ERROR(CheckRestored(request));
   RETURN_IF_ERROR(StartSteps(request, now));
   epoch.Commit(request);
+  data_.KeepForModel();
   // They are there, though their first Watch may be lost.
   for (const auto& [task, incarnation] : epoch.ps_incarnations()) {
     if (task != 0) end_.listeners().Expect({kPsJob, task}, incarnation, now);

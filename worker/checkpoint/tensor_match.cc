@@ -161,7 +161,12 @@ absl::Status CheckFits(absl::Span<const SourceTensor> tensors,
         DescribeMisfit(tensors[pairs.sources[i]], parameters[i], holder));
   }
   const bool is_other_model = pairs.misfits.size() > kMostNames;
-  const std::string flags = options.whole || is_other_model
+  const auto num_matched =
+      absl::c_count_if(pairs.sources, [](int source) { return source >= 0; });
+  const bool nothing_fits =
+      num_matched == static_cast<int64_t>(pairs.misfits.size());
+  if (nothing_fits) lines.push_back("so nothing of it fits this model");
+  const std::string flags = options.whole || is_other_model || nothing_fits
                                 ? ""
                                 : AnewFlags(tensors, pairs, options.name_map);
   return absl::InvalidArgumentError(absl::StrCat(

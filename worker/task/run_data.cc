@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
@@ -19,6 +21,15 @@ void SayRemarks(const DataSchema& run, const DataSchema& now,
   for (const std::string& remark : SchemaRemarks(run, now)) {
     reporter.Info(remark);
   }
+}
+
+google::protobuf::RepeatedPtrField<std::string> ColumnNames(
+    const DataSchema& schema) {
+  google::protobuf::RepeatedPtrField<std::string> names;
+  for (const DataColumn& column : schema.column()) {
+    *names.Add() = column.name();
+  }
+  return names;
 }
 
 std::string TextWithoutRows(DataSchema schema) {
@@ -50,6 +61,12 @@ std::string RunFolder(const std::string& train_dir,
   return path.empty() ? "." : path.string();
 }
 
+void MakeDirAbsolute(InputSpec* input) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(input->dir(), error);
+  if (!input->dir().empty() && !error) input->set_dir(path.string());
+}
+
 bool IsSameData(const DataSchema& a, const DataSchema& b) {
   return TextWithoutRows(a) == TextWithoutRows(b);
 }
@@ -60,6 +77,33 @@ absl::Status CheckRunTraining(const DataSchema& run,
       run,
       CompleteSchema(training.input(), static_cast<uint64_t>(training.seed()),
                      run, /*test_half=*/nullptr));
+}
+
+std::vector<std::string> DescribeOtherSource(const DataSchema& source,
+                                             const DataSchema& now,
+                                             bool leaves_out) {
+  std::vector<std::string> lines;
+  const auto add = [&lines](absl::string_view what, const auto& was,
+                            const auto& is, absl::string_view advice) {
+    if (was.empty() || absl::c_equal(was, is)) return;
+    lines.push_back(
+        absl::StrCat("--init_from: its parameters were trained with the ", what,
+                     " ", ShownNames(was), ", in this order; here they are ",
+                     ShownNames(is), advice));
+  };
+  add("columns", ColumnNames(source), ColumnNames(now), "");
+  if (source.label().kind() == now.label().kind()) {
+    add("label columns", source.label().column(), now.label().column(), "");
+  }
+  if (!leaves_out) {
+    add("classes", source.label().class_name(), now.label().class_name(),
+        "; --init_from_map='LAYER/.*=' begins the last layer anew");
+  }
+  const absl::Status map = CheckMapChange(source, now);
+  if (!map.ok()) {
+    lines.push_back(absl::StrCat("--init_from: ", map.message()));
+  }
+  return lines;
 }
 
 absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
@@ -85,7 +129,8 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
                      test_half->Schema(),
                      /*test_half=*/nullptr);
   RETURN_IF_ERROR(CheckSchemaChange(*run, now));
-  SayRemarks(*run, now, reporter);
+  // The files of labels that nobody asks for were not looked for.
+  if (kind != LabelKind::kNone) SayRemarks(*run, now, reporter);
   return test_half;
 }
 

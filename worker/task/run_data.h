@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,9 @@ absl::StatusOr<RunSchema> FindRunSchema(const std::string& train_dir,
 std::string RunFolder(const std::string& train_dir,
                       const std::string& init_from);
 
+// Makes input.dir, unless it is empty, mean the same in any working folder.
+void MakeDirAbsolute(InputSpec* input);
+
 // Whether both say the same but of rows and files: data that were opened by one
 // are open as the other says.
 bool IsSameData(const DataSchema& a, const DataSchema& b);
@@ -36,6 +40,14 @@ bool IsSameData(const DataSchema& a, const DataSchema& b);
 // said before they are opened. Errors: CheckSchemaChange's.
 absl::Status CheckRunTraining(const DataSchema& run,
                               const TrainingSpec& training);
+
+// Lines about a new run that begins with the parameters of another one, which
+// the flag --init_from names: what these parameters were trained to read, in
+// order, where `now` is otherwise. A map that leaves layers out
+// (`leaves_out`) may do so for the classes.
+std::vector<std::string> DescribeOtherSource(const DataSchema& source,
+                                             const DataSchema& now,
+                                             bool leaves_out);
 
 // The schema with which a training goes on: columns and label are those of
 // `run` (null: a new run's are those of `now`), the rows are those of `now`,

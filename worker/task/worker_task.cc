@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -39,6 +40,7 @@
 #include "worker/task/run_speed.h"
 #include "worker/task/shown_training.h"
 #include "worker/tower/gradient_clipper.h"
+#include "worker/training/class_outputs.h"
 #include "worker/training/place_model.h"
 #include "worker/training/replication_settings.h"
 #include "worker/training/scale_optimizer.h"
@@ -181,8 +183,15 @@ absl::Status WorkerTask::CreateModel() {
 
 absl::Status WorkerTask::CreateData() {
   const TrainingSpec& training = options_.training;
-  ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run, FindSchema());
+  ASSIGN_OR_RETURN(const RunSchema of_run, FindSchema());
+  const std::shared_ptr<const DataSchema>& run = of_run.schema;
   ASSIGN_OR_RETURN(DataSchema half, OpenTrainingHalf(run));
+  const bool is_new = is_chief() && !of_run.has_checkpoint;
+  // Others are told by ps task 0 where their data are not the chief's.
+  if (is_new && data_set_ != nullptr) {
+    RETURN_IF_ERROR(CheckOutputs(
+        training, *data_set_, towers_->model().num_outputs(), RunKind::kNew));
+  }
   if (training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
@@ -197,10 +206,25 @@ absl::Status WorkerTask::CreateData() {
     const DataSchema test_half = test_set_->Schema();
     now = CompleteSchema(training.input(), seed, std::move(now), &test_half);
   }
+  if (is_new) WarnOfOtherSource(now);
   ASSIGN_OR_RETURN(schema_,
                    SettleSchema(run.get(), std::move(now),
                                 is_chief() ? options_.reporter : Reporter()));
   return absl::OkStatus();
+}
+
+void WorkerTask::WarnOfOtherSource(const DataSchema& now) const {
+  if (options_.init.path.empty()) return;
+  const absl::StatusOr<RunSchema> source = FindRunSchema(
+      RunFolder(/*train_dir=*/"", options_.init.path), Reporter());
+  if (!source.ok() || source->schema == nullptr) return;
+  const bool leaves_out = absl::c_any_of(
+      options_.init.name_map,
+      [](const std::string& rule) { return absl::EndsWith(rule, "="); });
+  for (const std::string& line :
+       DescribeOtherSource(*source->schema, now, leaves_out)) {
+    options_.reporter.Warning(line);
+  }
 }
 
 absl::Status WorkerTask::OpenTestHalf(std::shared_ptr<const DataSchema> run) {
@@ -217,18 +241,19 @@ absl::Status WorkerTask::OpenTestHalf(std::shared_ptr<const DataSchema> run) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const DataSchema>> WorkerTask::FindSchema()
-    const {
-  ASSIGN_OR_RETURN(const RunSchema run,
+absl::StatusOr<RunSchema> WorkerTask::FindSchema() const {
+  ASSIGN_OR_RETURN(RunSchema run,
                    FindRunSchema(options_.train_dir,
                                  is_chief() ? options_.reporter : Reporter()));
   if (is_chief() && !options_.train_dir.empty()) {
     RETURN_IF_ERROR(CheckCanKeepTraining(options_.train_dir));
   }
   // Without a checkpoint a training begins anew.
-  if (!run.has_checkpoint || run.schema == nullptr) return nullptr;
-  RETURN_IF_ERROR(CheckRunTraining(*run.schema, options_.training));
-  return run.schema;
+  if (!run.has_checkpoint) run.schema = nullptr;
+  if (run.schema != nullptr) {
+    RETURN_IF_ERROR(CheckRunTraining(*run.schema, options_.training));
+  }
+  return run;
 }
 
 absl::StatusOr<DataSchema> WorkerTask::OpenTrainingHalf(
@@ -472,6 +497,7 @@ absl::Status WorkerTask::CreateHooks() {
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
   options.kept_training.train_dir = options_.train_dir;
   options.kept_training.training = given_training_;
+  MakeDirAbsolute(options.kept_training.training.mutable_input());
   options.kept_training.schema = schema_;
   SessionHooks::Parts parts;
   parts.write_file = [this](const std::string& path,
@@ -533,8 +559,7 @@ TrainingSession::Options WorkerTask::SessionOptions() const {
   options.training_text = TrainingText();
   options.training_fingerprint = Fingerprint64(options.training_text);
   // The chief alone opens the test half.
-  options.data = MakeDataSections(
-      schema_, static_cast<int64_t>(tasks_.size()));
+  options.data = MakeDataSections(schema_, static_cast<int64_t>(tasks_.size()));
   options.stop = options_.training.stop();
   options.replication = options_.training.replication();
   options.saves = is_chief() && !options_.train_dir.empty();

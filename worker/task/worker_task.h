@@ -18,6 +18,7 @@
 #include "proto/data_schema.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
+#include "worker/checkpoint/run_schema.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
@@ -87,12 +88,14 @@ class WorkerTask {
   // The training half's; 0: it is a stream.
   int64_t num_examples() const;
   // Returns its schema.
+  // What --init_from was trained to read, where it is not `now`.
+  void WarnOfOtherSource(const DataSchema& now) const;
   // Leaves test_set_ null where there is no test half.
   absl::Status OpenTestHalf(std::shared_ptr<const DataSchema> run);
   absl::StatusOr<DataSchema> OpenTrainingHalf(
       const std::shared_ptr<const DataSchema>& run);
-  // The schema of the run that goes on; null: a new one, or it does not say.
-  absl::StatusOr<std::shared_ptr<const DataSchema>> FindSchema() const;
+  // The run that goes on; its schema is null if it is new, or does not say.
+  absl::StatusOr<RunSchema> FindSchema() const;
   // Says what was found.
   void SayData(const std::vector<std::string>& files,
                const std::vector<std::string>& remarks) const;

@@ -191,14 +191,12 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     LabelKind kind, std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
   const LabelSpec labels = LabelsFor(model, kind);
-  const bool is_new =
-      run == nullptr && split == Split::kTrain && kind != LabelKind::kNone;
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set,
                    CreateDataSet(training.input(), shape,
                                  static_cast<uint64_t>(training.seed()), split,
                                  labels, std::move(run)));
-  RETURN_IF_ERROR(CheckOutputs(training, *data_set, model.num_outputs(),
-                               is_new ? RunKind::kNew : RunKind::kKnown));
+  RETURN_IF_ERROR(
+      CheckOutputs(training, *data_set, model.num_outputs(), RunKind::kKnown));
   return data_set;
 }
 

@@ -34,6 +34,7 @@ TEST(PinnedPlacementTest, APatternThatMatchesNothingIsRefusedByName) {
       PlaceOnTasks(MnistCnnTensors(), 2, Pinned("dense", 1)),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("placement.pin.pattern 'dense' matches no whole name; "
+                         "did you mean 'dense1/.*'? "
                          "there are: conv1/weights, conv1/bias, ")));
   EXPECT_THAT(PlaceOnTasks(MnistCnnTensors(), 2, Pinned("conv1/weight", 1)),
               StatusIs(absl::StatusCode::kInvalidArgument,

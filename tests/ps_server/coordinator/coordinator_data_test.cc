@@ -107,6 +107,27 @@ TEST_F(CoordinatorDataTest, AQuestionIsComparedAndChangesNothing) {
   EXPECT_THAT(Come(other), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// Its parameters mean the columns and classes that they were trained with.
+TEST_F(CoordinatorDataTest, AChiefWithOtherColumnsDoesNotGoOnWithAHeldModel) {
+  RegisterRequest request = MakeRegister(chief_, "200");
+  AddSection("columns", "a\nb\n", &request);
+  ASSERT_THAT(Come(request), IsOk());
+  const auto begun = Begin(chief_);
+  ASSERT_THAT(begun, IsOk());
+  ASSERT_THAT(coordinator_.CommitEpoch(
+                  MakeCommit(chief_, begun->model_epoch(), 100), now_),
+              IsOk());
+  request = MakeRegister(MakeSender(0, 200), "250");
+  AddSection("columns", "b\na\n", &request);
+  EXPECT_THAT(Come(request),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the ps tasks hold a model that was trained "
+                                 "with other data: columns: line 1 is 'b'")));
+  request = MakeRegister(MakeSender(0, 201), "250");
+  AddSection("columns", "a\nb\n", &request);
+  EXPECT_THAT(Come(request), IsOk()) << "more rows are fine";
+}
+
 TEST_F(CoordinatorDataTest, OtherFilesAreAWarning) {
   ASSERT_THAT(Come(MakeRegister(chief_, "200")), IsOk());
   ASSERT_THAT(Come(MakeRegister(worker_, "200", "b")), IsOk());

@@ -84,7 +84,8 @@ TEST_F(TensorLogTest, APatternThatMatchesNothingIsRefusedByName) {
   EXPECT_THAT(CheckTensorLog(spec_, tensors),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("log_tensors.pattern 'conv1' matches no whole "
-                                 "name; there are: conv1/weights")));
+                                 "name; did you mean 'conv1/.*'? "
+                                 "there are: conv1/weights")));
 }
 
 }  // namespace

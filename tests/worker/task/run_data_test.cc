@@ -47,6 +47,21 @@ TEST(RunFolderTest, IsTheOneThatTheParametersLieIn) {
             dir);
 }
 
+TEST(DescribeOtherSourceTest, ColumnsAndClassesInAnotherOrderAreSaid) {
+  const DataSchema source = Schema(5);
+  EXPECT_THAT(DescribeOtherSource(source, Schema(9), false), IsEmpty());
+  DataSchema now = Schema(5);
+  now.mutable_column()->SwapElements(0, 1);
+  now.mutable_label()->set_class_name(0, "zebra");
+  EXPECT_THAT(DescribeOtherSource(source, now, /*leaves_out=*/false),
+              ElementsAre(HasSubstr("columns a, b, in this order; here they "
+                                    "are b, a"),
+                          HasSubstr("classes cat, dog, in this order; here "
+                                    "they are zebra, dog")));
+  EXPECT_THAT(DescribeOtherSource(source, now, /*leaves_out=*/true),
+              ElementsAre(HasSubstr("columns")));
+}
+
 TEST(CheckRunTrainingTest, AnotherMapOrAnotherTestHalfIsRefused) {
   TrainingSpec training;
   training.set_seed(7);

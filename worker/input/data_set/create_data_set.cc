@@ -128,16 +128,19 @@ absl::StatusOr<std::unique_ptr<DataSet>> OpenSplit(const DataSetType& type,
     return absl::InvalidArgumentError(absl::StrCat(
         "input.test_fraction makes a test half of the training half, but there "
         "is one already (",
-        other, "): leave one of the two out"));
+        other,
+        "): leave one of the two out; --set=input.test_fraction=0 reads those "
+        "files"));
   }
   request.split = Split::kTrain;
   const double fraction = request.spec.test_fraction();
+  const std::string dir = request.spec.dir();
   const bool by_run =
       request.run != nullptr && request.run->test_fraction() > 0;
   const uint64_t seed = by_run ? request.run->split_seed() : request.seed;
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> whole,
                    OpenHalf(type, std::move(request), input_shape));
-  return SplitDataSet::Create(std::move(whole), fraction, seed, split);
+  return SplitDataSet::Create(std::move(whole), dir, fraction, seed, split);
 }
 
 }  // namespace

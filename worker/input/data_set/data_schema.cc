@@ -24,6 +24,8 @@ constexpr size_t kShownBytes = 80;
 constexpr size_t kShownStageBytes = 200;
 constexpr int kShownNames = 20;
 constexpr int kComparedNames = 1000;
+// The format whose rows go by the names of their files.
+constexpr char kNamesRows[] = "image_folder";
 // Every integer below it is a double.
 constexpr double kMaxExactInteger = int64_t{1} << 53;
 
@@ -80,6 +82,37 @@ absl::Status CheckFraction(const DataSchema& run, const DataSchema& now) {
                               schema.split_seed(), ")");
   };
   return Refused("input.test_fraction was", shown(run), shown(now));
+}
+
+// The files of the training half, of which the test half is a part.
+const DataFiles& DividedFiles(const DataSchema& schema) {
+  return schema.has_training() ? schema.training().files()
+                               : schema.test().files();
+}
+
+// Rows that go by their number have moved if files before others changed.
+absl::Status CheckUnmoved(const DataSchema& run, const DataSchema& now) {
+  if (now.test_fraction() == 0 || run.format() == kNamesRows) {
+    return absl::OkStatus();
+  }
+  const DataFiles& before = DividedFiles(run);
+  const DataFiles& after = DividedFiles(now);
+  for (int i = 0; i < std::min(before.files_size(), after.files_size()); ++i) {
+    const DataFile& was = before.files(i);
+    const DataFile& is = after.files(i);
+    const bool may_grow = i + 1 == before.files_size();
+    if (was.name() == is.name() &&
+        (was.bytes() == is.bytes() || (may_grow && was.bytes() < is.bytes()))) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input.test_fraction: file ", i + 1, " was '", ShownName(was.name()),
+        "' with ", was.bytes(), " bytes in the run, is '", ShownName(is.name()),
+        "' with ", is.bytes(),
+        " now, so that rows which were trained on would be tested; let new "
+        "rows come after those of the run, or train anew"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckColumns(const DataSchema& run, const DataSchema& now) {
@@ -184,8 +217,13 @@ DataSchema CompleteSchema(const InputSpec& input, uint64_t seed,
 absl::Status CheckSchemaChange(const DataSchema& run, const DataSchema& now) {
   RETURN_IF_ERROR(CheckMap(run.map(), now.map()));
   RETURN_IF_ERROR(CheckFraction(run, now));
+  RETURN_IF_ERROR(CheckUnmoved(run, now));
   RETURN_IF_ERROR(CheckColumns(run, now));
   return CheckLabel(run.label(), now.label());
+}
+
+absl::Status CheckMapChange(const DataSchema& run, const DataSchema& now) {
+  return CheckMap(run.map(), now.map());
 }
 
 std::vector<std::string> SchemaRemarks(const DataSchema& run,

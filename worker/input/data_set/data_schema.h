@@ -34,6 +34,9 @@ DataSchema CompleteSchema(const InputSpec& input, uint64_t seed,
 // another kind or shape, other labels, a class that the run does not know.
 absl::Status CheckSchemaChange(const DataSchema& run, const DataSchema& now);
 
+// Of the stages of input.map alone.
+absl::Status CheckMapChange(const DataSchema& run, const DataSchema& now);
+
 // A line for each change that is fine: other rows or files of a half that both
 // have, another format.
 std::vector<std::string> SchemaRemarks(const DataSchema& run,

@@ -344,11 +344,13 @@ absl::Status ExampleColumns::FitValues(const DataSetRequest& request,
     return absl::OkStatus();
   }
   const std::string text = absl::StrJoin(found, ", ");
+  const absl::string_view field =
+      request.spec.shape().empty() ? "model.input_shape" : "input.shape";
   return absl::InvalidArgumentError(absl::StrCat(
-      "opening a data set: model.input_shape is ", shape_.ToString(),
+      "opening a data set: ", field, " is ", shape_.ToString(),
       ", the examples of '", part.files().front(), "' are [", text, "]",
-      values_.size() == 1 ? "" : " (all columns but the labels)",
-      "; set model.input_shape to ",
+      values_.size() == 1 ? "" : " (all columns but the labels)", "; set ",
+      field, " to ",
       found.size() == 2 ? absl::StrCat("[1, ", text, "]")
                         : absl::StrCat("[", text.empty() ? "1" : text, "]"),
       ", or let the model read other data"));

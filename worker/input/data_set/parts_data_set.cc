@@ -141,13 +141,14 @@ absl::Status PartsDataSet::ReadLabels() {
   if (targets.empty()) classes_.assign(num_examples(), -1);
   for (int64_t i = 0; i < num_examples(); ++i) {
     absl::Status status = ReadRow(i, columns_->labels(), &row);
-    if (status.ok()) status = ReadLabel(row, into);
+    const bool is_whole = status.ok();
+    if (is_whole) status = ReadLabel(row, into);
     if (status.ok()) {
       if (targets.empty()) classes_[i] = label;
       if (label <= largest) continue;
       largest = label;
       largest_row_ = i;
-    } else if (!SkipsLabel(status)) {
+    } else if (!SkipsLabel(status) || (is_whole && IsUnknownClass(row))) {
       return WithPlace(status, i);
     }
   }
@@ -189,6 +190,15 @@ void PartsDataSet::SayMissingClasses() {
 
 bool PartsDataSet::SkipsLabel(const absl::Status& status) const {
   return skips_bad() && !type_.has_labels_apart && IsBadRecord(status);
+}
+
+bool PartsDataSet::IsUnknownClass(const Row& row) const {
+  if (!has_classes_of_run() || !known_names_.has_value() ||
+      !columns_->has_texts()) {
+    return false;
+  }
+  const absl::string_view name = columns_->ClassText(row);
+  return !name.empty() && !known_names_->Find(name).ok();
 }
 
 DataSchema PartsDataSet::Schema() const {

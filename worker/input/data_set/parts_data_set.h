@@ -96,6 +96,8 @@ class PartsDataSet : public DataSet {
   absl::Status CheckFirstRow() const;
 
   bool SkipsLabel(const absl::Status& status) const;
+  // The row is whole, and of a class that the run does not know: no bad record.
+  bool IsUnknownClass(const Row& row) const;
   // The classes of rows are the run's.
   bool has_classes_of_run() const {
     return request_.run != nullptr &&

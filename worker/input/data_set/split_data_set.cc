@@ -6,6 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/base/fingerprint.h"
 #include "worker/layer/counter_random.h"
 
 namespace muster {
@@ -15,22 +17,31 @@ absl::string_view NameOf(Split split) {
   return split == Split::kTest ? "test" : "training";
 }
 
+uint64_t KeyOf(const DataSet& whole, absl::string_view dir, int64_t row) {
+  const std::string name = whole.RowName(row);
+  if (name.empty()) return static_cast<uint64_t>(row);
+  absl::string_view below = name;
+  absl::ConsumePrefix(&below, dir);
+  return Fingerprint64(absl::StripPrefix(below, "/"));
+}
+
 }  // namespace
 
-bool IsTestRow(double test_fraction, uint64_t seed, int64_t row) {
+bool IsTestRow(double test_fraction, uint64_t seed, uint64_t row) {
   assert(test_fraction > 0 && test_fraction < 1);
   const auto below = static_cast<uint64_t>(std::ldexp(test_fraction, 64));
   return CounterRandom(seed, "input.test_fraction").Bits(row) < below;
 }
 
 absl::StatusOr<std::unique_ptr<SplitDataSet>> SplitDataSet::Create(
-    std::unique_ptr<DataSet> whole, double test_fraction, uint64_t seed,
-    Split split) {
+    std::unique_ptr<DataSet> whole, absl::string_view dir, double test_fraction,
+    uint64_t seed, Split split) {
   auto half = absl::WrapUnique(
       new SplitDataSet(std::move(whole), test_fraction, seed, split));
   const int64_t rows = half->whole_->num_examples();
   for (int64_t row = 0; row < rows; ++row) {
-    if (IsTestRow(test_fraction, seed, row) == (split == Split::kTest)) {
+    const uint64_t key = KeyOf(*half->whole_, dir, row);
+    if (IsTestRow(test_fraction, seed, key) == (split == Split::kTest)) {
       half->rows_.push_back(row);
     }
   }

@@ -14,20 +14,23 @@
 
 namespace muster {
 
-// Whether row `row` of a training half is a test row by input.test_fraction: a
-// function of its arguments, so that rows which are appended move none.
-bool IsTestRow(double test_fraction, uint64_t seed, int64_t row);
+// Whether a row of a training half is a test row by input.test_fraction: a
+// function of its arguments, so that rows which are appended move none. `row`
+// is its number, or a hash of its name.
+bool IsTestRow(double test_fraction, uint64_t seed, uint64_t row);
 
 // One half of a training half that input.test_fraction divides. Classes and
 // files are those of the whole; a row is read, varied and named by its number
 // there. Immutable, thread-safe.
 class SplitDataSet : public DataSet {
  public:
-  // `whole`: the training half, with all rows. REQUIRES: 0 < test_fraction < 1.
+  // `whole`: the training half in the folder `dir`, with all rows. A row that
+  // has a name, such as an image's file, goes by its name below `dir`, so that
+  // those between others move none either. REQUIRES: 0 < test_fraction < 1.
   // Errors: InvalidArgument if no row is of the half.
   static absl::StatusOr<std::unique_ptr<SplitDataSet>> Create(
-      std::unique_ptr<DataSet> whole, double test_fraction, uint64_t seed,
-      Split split);
+      std::unique_ptr<DataSet> whole, absl::string_view dir,
+      double test_fraction, uint64_t seed, Split split);
 
   int64_t num_examples() const override {
     return static_cast<int64_t>(rows_.size());

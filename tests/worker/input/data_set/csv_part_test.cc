@@ -239,8 +239,11 @@ TEST_F(CsvPartTest, NamesThatAreNumbers_AreAHeader) {
 TEST_F(CsvPartTest, NumbersThatNameTheColumnsOfTheRun_AreAHeader) {
   WriteFile(dir_, "test.csv", "400.5,399.5\n6,5\n");
   auto run = std::make_shared<DataSchema>();
-  run->add_column()->set_name("399.5");
-  run->add_column()->set_name("400.5");
+  for (const char* name : {"399.5", "400.5"}) {
+    DataColumn* const column = run->add_column();
+    column->set_name(name);
+    column->set_kind("number");
+  }
   const auto open = [this](std::shared_ptr<const DataSchema> schema) {
     return CreateDataSet(spec_, Shape({2}), /*seed=*/1, Split::kTest,
                          {LabelKind::kNone}, std::move(schema));
@@ -249,6 +252,27 @@ TEST_F(CsvPartTest, NumbersThatNameTheColumnsOfTheRun_AreAHeader) {
   run->add_column()->set_name("401.5");
   EXPECT_THAT(open(run), StatusIs(absl::StatusCode::kInvalidArgument,
                                   HasSubstr("input.header=false")));
+}
+
+// It is no damage, and figures without it would be too good.
+TEST_F(CsvPartTest,
+       AClassThatTheRunDoesNotKnow_IsRefusedAlsoWhereBadRowsAreSkipped) {
+  WriteFile(dir_, "test.csv", "x,label\n1,cat\n2,fox\n");
+  auto run = std::make_shared<DataSchema>();
+  DataColumn* const column = run->add_column();
+  column->set_name("x");
+  column->set_kind("number");
+  DataLabel* const label = run->mutable_label();
+  label->set_kind("class");
+  label->add_column("label");
+  label->set_num_classes(2);
+  label->add_class_name("cat");
+  label->add_class_name("dog");
+  spec_.set_on_bad_record(SKIP);
+  EXPECT_THAT(
+      CreateDataSet(spec_, Shape({1}), /*seed=*/1, Split::kTest, {}, run),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("unknown class 'fox'")));
 }
 
 TEST_F(CsvPartTest, OtherDelimiters_AreNamed) {

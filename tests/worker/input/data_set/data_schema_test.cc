@@ -196,5 +196,28 @@ TEST(DataSchemaTest, MessagesAreBoundedAndUtf8_WhateverTheNames) {
   EXPECT_TRUE(IsUtf8(status.message()));
 }
 
+// The rows of files after another one have other numbers than before.
+TEST(DataSchemaTest, WithATestFraction_FilesBeforeOthersMayNotChange) {
+  DataSchema run;
+  run.set_format("csv");
+  run.set_test_fraction(0.5);
+  for (const char* name : {"train_2.csv", "train_3.csv"}) {
+    DataFile* const file = run.mutable_training()->mutable_files()->add_files();
+    file->set_name(name);
+    file->set_bytes(10);
+  }
+  DataSchema now = run;
+  DataFiles& files = *now.mutable_training()->mutable_files();
+  files.mutable_files(1)->set_bytes(20);
+  files.add_files()->set_name("train_4.csv");
+  EXPECT_THAT(CheckSchemaChange(run, now), IsOk()) << "rows were appended";
+  files.mutable_files(0)->set_name("train_10.csv");
+  EXPECT_THAT(CheckSchemaChange(run, now),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("file 1 was 'train_2.csv'")));
+  run.set_format("image_folder");
+  EXPECT_THAT(CheckSchemaChange(run, now), IsOk()) << "rows go by their names";
+}
+
 }  // namespace
 }  // namespace muster

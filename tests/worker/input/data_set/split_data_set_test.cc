@@ -102,6 +102,48 @@ TEST_F(SplitDataSetTest, AppendedRows_MoveNone) {
   EXPECT_EQ(after, before);
 }
 
+// Rows that have these names, and no values.
+class NamedRows : public DataSet {
+ public:
+  explicit NamedRows(std::vector<std::string> names)
+      : names_(std::move(names)) {}
+
+  int64_t num_examples() const override { return names_.size(); }
+  const Shape& example_shape() const override { return shape_; }
+  int64_t num_classes() const override { return 2; }
+  std::string RowName(int64_t index) const override { return names_[index]; }
+  absl::Status Read(int64_t, const ExampleMemory&) const override {
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<std::string> names_;
+  const Shape shape_ = Shape({1});
+};
+
+// A picture of the first class lies before those of all others.
+TEST_F(SplitDataSetTest, ANamedRowBetweenOthers_MovesNone) {
+  const auto names_of_test = [](const std::string& dir, int first) {
+    std::vector<std::string> names;
+    for (int i = first; i < kRows; ++i) {
+      names.push_back(absl::StrCat(dir, "/train/", 1000 + i, ".png"));
+    }
+    const auto half = SplitDataSet::Create(std::make_unique<NamedRows>(names),
+                                           dir, 0.25, kSeed, Split::kTest);
+    EXPECT_THAT(half, IsOk());
+    std::set<std::string> found;
+    for (int64_t i = 0; i < (*half)->num_examples(); ++i) {
+      found.insert((*half)->RowName(i).substr(dir.size()));
+    }
+    return found;
+  };
+  const std::set<std::string> before = names_of_test("a", 1);
+  std::set<std::string> after = names_of_test("a", 0);
+  after.erase("/train/1000.png");
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(names_of_test("else/where", 1), before) << "by names below the dir";
+}
+
 TEST_F(SplitDataSetTest, ALargerFraction_KeepsTheTestRows) {
   const std::vector<int> before = ValuesOf(Split::kTest);
   spec_.set_test_fraction(0.5);
