@@ -80,8 +80,8 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
 LabelKind LabelsOf(const LossType& loss);
 
 // The data set as `model` reads it, with the labels of its loss, or of `kind`.
-// Errors: those of CreateDataSet and of CheckOutputs (RunKind::kKnown). `run`: as
-// CreateDataSet's.
+// Errors: those of CreateDataSet and of CheckOutputs (RunKind::kKnown). `run`:
+// as CreateDataSet's.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
     std::shared_ptr<const DataSchema> run = nullptr);
