@@ -58,8 +58,8 @@ TEST(NamePatternTest, SaysWhichNamesThereAreIfItMatchesNone) {
 TEST(NamePatternTest, OffersTheNearestLayer) {
   const std::vector<std::string> names = {"hidden/weights", "m.fc.bias"};
   for (const auto& [text, nearest] :
-       {std::make_pair("hiden/.*", "'hidden/'"),
-        std::make_pair("m\\.fcc\\.(.*)", "'m.fc.'")}) {
+       {std::make_pair("hiden/.*", "'hidden/.*'"),
+        std::make_pair("m\\.fcc\\.(.*)", "'m.fc..*'")}) {
     const auto pattern = NamePattern::Create("pattern", text);
     ASSERT_THAT(pattern, IsOk());
     EXPECT_THAT(
