@@ -333,7 +333,7 @@ class CardTest(harness.TestCase):
                                "--set=compute.tf32=true")
         for line in (r"layer +device +pass +primitive +memory bytes",
                      r"conv +cuda:0 +forward +cuDNN \w+, TF32, "
-                     r"bias by itself +\d+",
+                     r"bias fused if cuDNN can +\d+",
                      r"pool +cuda:0 +forward +- +\d+",
                      r"logits +cuda:0 +forward +cuBLASLt, TF32 +\d+",
                      r"loss +cuda:0 +loss +- +\d+",
