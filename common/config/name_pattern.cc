@@ -47,8 +47,8 @@ absl::Status Check(absl::string_view field, const std::string& text) {
   return absl::OkStatus();
 }
 
-// What a pattern is likely meant to find: the name or, of one like "conv1/.*",
-// the layer that is nearest to its letters; "" if none is near.
+// The name, or for one like "conv1/.*" the layer's pattern, that a pattern was
+// likely meant to be: the nearest to its letters; "" if none is near.
 std::string NearestTo(const std::string& pattern,
                       absl::Span<const std::string> names) {
   std::string letters;

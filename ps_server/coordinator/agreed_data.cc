@@ -23,7 +23,7 @@ size_t BytesOf(const RegisterRequest& request) {
   return bytes;
 }
 
-// What the operator is to do about it.
+// The advice for the operator.
 absl::string_view RemedyFor(absl::string_view section) {
   if (section == kWorkers) {
     return "the rows are divided by that number: start all tasks with one "

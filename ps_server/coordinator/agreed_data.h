@@ -20,7 +20,7 @@ namespace muster {
 class AgreedData {
  public:
   static constexpr int kMaxSections = 16;
-  // Of all sections of a request together.
+  // The bytes of all sections of a request together.
   static constexpr size_t kMaxBytes = 128 << 10;
 
   // Errors: InvalidArgument if the data are too large; with the section, the

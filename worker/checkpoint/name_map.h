@@ -21,7 +21,7 @@ namespace muster {
 //   "head/.*="                         head/weights is left out
 class NameMap {
  public:
-  // What is to become of a tensor. `name` of one that is left out is what the
+  // The fate of a tensor. `name` of one that is left out is what the
   // other rules make of it.
   struct Mapped {
     std::string name;

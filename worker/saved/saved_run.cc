@@ -15,6 +15,7 @@
 #include "worker/client/call_status.h"
 #include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/fill_batch.h"
 #include "worker/saved/prediction_file.h"
@@ -98,8 +99,7 @@ std::vector<std::string> NamesOf(const DataSet& data_set, const DataSchema* run,
                                  int64_t num_outputs) {
   std::vector<std::string> names = data_set.ClassNames();
   if (run != nullptr) {
-    names.assign(run->label().class_name().begin(),
-                 run->label().class_name().end());
+    names = ClassNamesOf(*run);
   } else if (names.empty() && !train_dir.empty()) {
     names = ReadClassNames(train_dir);
   }

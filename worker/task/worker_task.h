@@ -87,11 +87,11 @@ class WorkerTask {
   int WorkerIndex() const;
   // The training half's; 0: it is a stream.
   int64_t num_examples() const;
-  // Returns its schema.
-  // What --init_from was trained to read, where it is not `now`.
+  // Warns of what --init_from was trained to read, where it is not `now`.
   void WarnOfOtherSource(const DataSchema& now) const;
   // Leaves test_set_ null where there is no test half.
   absl::Status OpenTestHalf(std::shared_ptr<const DataSchema> run);
+  // Returns its schema.
   absl::StatusOr<DataSchema> OpenTrainingHalf(
       const std::shared_ptr<const DataSchema>& run);
   // The run that goes on; its schema is null if it is new, or does not say.

@@ -180,6 +180,20 @@ TEST_F(SavedRunTest, ClassesHaveTheTrainingsNamesWhereTheRowsHaveNone) {
   EXPECT_THAT(LinesOf("out.csv"), ElementsAre("class", "right"));
 }
 
+// A schema has other bytes for them: all that it holds is UTF-8.
+TEST_F(SavedRunTest, ClassesAreNamedAsInTheFilesWhateverTheirBytes) {
+  const std::string rows =
+      "x,y,label\n5,0,a\\b\n0,5,caf\xE9\n4,1,a\\b\n1,4,caf\xE9\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  SavedRunOptions options = Saved(kClassifier, "out.csv");
+  options.values = PredictionValues::kClass;
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_THAT(LinesOf("out.csv"),
+              ElementsAre("class", "a\\b", "caf\xE9", "a\\b", "caf\xE9"));
+}
+
 // More bad rows than a batch has, at the beginning, in the middle and at the
 // end.
 TEST_F(SavedRunTest, ABadRowKeepsItsPlaceAmongThePredictions) {

@@ -68,15 +68,6 @@ int64_t ClassesOfRun(const DataSetRequest& request) {
                                     : label.class_name_size();
 }
 
-std::vector<std::string> ClassNamesOfRun(const DataSetRequest& request) {
-  std::vector<std::string> names;
-  if (request.run == nullptr) return names;
-  for (const std::string& name : request.run->label().class_name()) {
-    names.push_back(BytesOfUtf8(name));
-  }
-  return names;
-}
-
 absl::Status CheckLabelsOfRun(const DataSetType& type,
                               const DataSetRequest& request) {
   if (request.run == nullptr) return absl::OkStatus();

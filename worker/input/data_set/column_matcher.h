@@ -21,9 +21,6 @@ namespace muster {
 // 0: there is no run, or it does not say. REQUIRES: CheckLabelsOfRun is OK.
 int64_t ClassesOfRun(const DataSetRequest& request);
 
-// The names of the run's classes by number; empty if there are none.
-std::vector<std::string> ClassNamesOfRun(const DataSetRequest& request);
-
 // Whether the labels that are asked for are the run's. OK without a run.
 // Errors: InvalidArgument (another kind of labels, other columns of labels or
 // another order of them, names where the run has numbers), with both sides.

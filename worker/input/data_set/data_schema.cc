@@ -12,6 +12,7 @@
 #include "common/base/escape.h"
 #include "common/base/nearest_name.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "worker/input/data_set/data_files.h"
 
 namespace muster {
@@ -250,6 +251,14 @@ absl::Status CheckColumnChange(const DataColumn& run, const DataColumn& now) {
   if (run.kind() == now.kind() && same_shape) return absl::OkStatus();
   return Refused(absl::StrCat("column '", ShownName(run.name()), "' was"),
                  ColumnText(run), ColumnText(now));
+}
+
+std::vector<std::string> ClassNamesOf(const DataSchema& schema) {
+  std::vector<std::string> names;
+  for (const std::string& name : schema.label().class_name()) {
+    names.push_back(BytesOfUtf8(name));
+  }
+  return names;
 }
 
 std::string ShownName(absl::string_view name) {

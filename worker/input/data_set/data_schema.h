@@ -46,6 +46,10 @@ std::vector<std::string> SchemaRemarks(const DataSchema& run,
 // InvalidArgument (another kind or shape), with both sides.
 absl::Status CheckColumnChange(const DataColumn& run, const DataColumn& now);
 
+// The names of the classes by number, as the files have them; empty if there
+// are none.
+std::vector<std::string> ClassNamesOf(const DataSchema& schema);
+
 // A name, and a few of many, fit for a message: "a, b and 7 others".
 std::string ShownName(absl::string_view name);
 std::string ShownNames(

@@ -92,7 +92,7 @@ absl::Status PartsDataSet::FindClassNames() {
     return absl::OkStatus();
   }
   if (has_classes_of_run()) {
-    names_ = ClassNamesOfRun(request_);
+    names_ = ClassNamesOf(*request_.run);
   } else if (kind == LabelKind::kClass && request_.split == Split::kTrain) {
     RETURN_IF_ERROR(CollectClassNames());
   } else {

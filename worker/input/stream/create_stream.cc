@@ -107,7 +107,8 @@ void PartsStream::FindClasses() {
   if (request_.labels.kind != LabelKind::kClass) return;
   const int64_t of_run = ClassesOfRun(request_);
   if (of_run > 0) num_classes_ = std::min(num_classes_, of_run);
-  std::vector<std::string> names = ClassNamesOfRun(request_);
+  if (request_.run == nullptr) return;
+  std::vector<std::string> names = ClassNamesOf(*request_.run);
   if (!names.empty()) class_names_.emplace(std::move(names));
 }
 
