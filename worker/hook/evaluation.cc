@@ -4,11 +4,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 
 namespace muster {
+
+std::optional<double> EvaluationResult::Find(absl::string_view figure) const {
+  if (!absl::ConsumePrefix(&figure, half) ||
+      !absl::ConsumePrefix(&figure, "_")) {
+    return std::nullopt;
+  }
+  if (figure == "loss") return loss;
+  return metrics.Find(figure);
+}
 
 std::string DescribeEvaluation(const EvaluationResult& result) {
   std::string text;

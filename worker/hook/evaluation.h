@@ -19,12 +19,19 @@ namespace muster {
 
 // The outcome of an evaluation over a whole data set.
 struct EvaluationResult {
+  // Whose rows they are, and the first word of its figures' names: "test" or
+  // "validation".
+  std::string half = "test";
   int64_t examples = 0;
   // Mean over the examples, with penalties.
   double loss = 0;
   MetricResult metrics;
   // Of the examples, those with outputs that are NaN or infinite: never right.
   int64_t non_finite = 0;
+
+  // The figure of a name with its half, "validation_loss"; nullopt if this
+  // evaluation did not make it.
+  std::optional<double> Find(absl::string_view figure) const;
 };
 
 // "test_accuracy=0.9146 test_loss=0.2410"

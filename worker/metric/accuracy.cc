@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "worker/metric/metric.h"
@@ -25,6 +26,7 @@ class Accuracy : public Metric {
                                       Prediction::kSoftmax);
   }
 
+  std::vector<FigureDef> Figures() const override { return {{"accuracy"}}; }
   void Add(const MetricRows& rows) override {
     for (int64_t row = 0; row < rows.rows(); ++row) {
       if (!rows.HasAnswer(row)) continue;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,7 @@ class ConfusionMatrix : public Metric {
                      model.num_outputs));
   }
 
+  std::vector<FigureDef> Figures() const override { return {}; }
   void Add(const MetricRows& rows) override {
     for (int64_t row = 0; row < rows.rows(); ++row) {
       if (!rows.HasAnswer(row)) continue;

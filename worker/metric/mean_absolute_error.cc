@@ -1,5 +1,6 @@
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "common/base/status_macros.h"
 #include "worker/metric/metric.h"
@@ -16,6 +17,9 @@ class MeanAbsoluteError : public Metric {
     return std::make_unique<MeanAbsoluteError>();
   }
 
+  std::vector<FigureDef> Figures() const override {
+    return {{"mean_absolute_error", /*smaller_is_better=*/true}};
+  }
   void Add(const MetricRows& rows) override {
     for (size_t i = 0; i < rows.outputs.size(); ++i) {
       const double error =

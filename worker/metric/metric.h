@@ -42,11 +42,19 @@ struct MetricRows {
   }
 };
 
+// A number that an evaluation makes.
+struct FigureDef {
+  std::string name;
+  bool smaller_is_better = false;
+};
+
 // A figure over the rows of one evaluation. One thread.
 class Metric {
  public:
   virtual ~Metric() = default;
 
+  // The values that Finish appends, in its order; a table is none.
+  virtual std::vector<FigureDef> Figures() const = 0;
   virtual void Add(const MetricRows& rows) = 0;
   // Appends the figure of all rows so far. REQUIRES: there was one.
   virtual void Finish(MetricResult* result) const = 0;

@@ -51,6 +51,16 @@ absl::StatusOr<MetricSet> MetricSet::Create(const EvaluationSpec& spec,
   return metrics;
 }
 
+std::vector<FigureDef> MetricSet::Figures() const {
+  std::vector<FigureDef> figures;
+  for (const auto& metric : metrics_) {
+    for (FigureDef& figure : metric->Figures()) {
+      figures.push_back(std::move(figure));
+    }
+  }
+  return figures;
+}
+
 MetricResult MetricSet::Finish() const {
   MetricResult result;
   for (const auto& metric : metrics_) metric->Finish(&result);

@@ -23,6 +23,9 @@ class MetricSet {
   static absl::StatusOr<MetricSet> Create(const EvaluationSpec& spec,
                                           const MetricModel& model);
 
+  // The values of Finish.
+  std::vector<FigureDef> Figures() const;
+
   void Add(const MetricRows& rows) {
     for (const auto& metric : metrics_) metric->Add(rows);
   }

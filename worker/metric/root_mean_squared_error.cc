@@ -1,5 +1,6 @@
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "common/base/status_macros.h"
 #include "worker/metric/metric.h"
@@ -17,6 +18,9 @@ class RootMeanSquaredError : public Metric {
     return std::make_unique<RootMeanSquaredError>();
   }
 
+  std::vector<FigureDef> Figures() const override {
+    return {{"root_mean_squared_error", /*smaller_is_better=*/true}};
+  }
   void Add(const MetricRows& rows) override {
     for (size_t i = 0; i < rows.outputs.size(); ++i) {
       const double error =

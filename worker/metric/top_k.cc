@@ -1,4 +1,5 @@
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,9 @@ class TopK : public Metric {
                      " outputs of the model, is ", k));
   }
 
+  std::vector<FigureDef> Figures() const override {
+    return {{absl::StrCat("top_", k_, "_accuracy")}};
+  }
   void Add(const MetricRows& rows) override {
     for (int64_t row = 0; row < rows.rows(); ++row) {
       if (!rows.HasAnswer(row)) continue;

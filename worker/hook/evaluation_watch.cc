@@ -1,0 +1,143 @@
+#include "worker/hook/evaluation_watch.h"
+
+#include <cmath>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+absl::StatusOr<FigureRule> MakeRule(absl::string_view field,
+                                    const std::string& metric, MetricMode mode,
+                                    double min_change,
+                                    const std::vector<FigureDef>& figures) {
+  std::vector<std::string> names;
+  for (const FigureDef& figure : figures) {
+    if (figure.name == metric) {
+      const bool smaller =
+          mode == BY_METRIC ? figure.smaller_is_better : mode == MIN;
+      if (min_change >= 0) return FigureRule{metric, smaller, min_change};
+      return absl::InvalidArgumentError(absl::StrCat(
+          field, ".min_change must be 0 or more, is ", min_change));
+    }
+    names.push_back(figure.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ".metric: no evaluation makes '", metric,
+                   "'; this training's make ",
+                   names.empty() ? "none" : absl::StrJoin(names, ", ")));
+}
+
+absl::Status CheckPatience(absl::string_view field, int32_t patience) {
+  if (patience >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ".patience must be 1 or more, is ", patience));
+}
+
+// Returns whether the value is the best one so far.
+bool Count(const FigureRule& rule, std::optional<double> value,
+           int64_t global_step, bool is_first, WatchedFigure* figure) {
+  if (!value.has_value()) return false;
+  figure->set_metric(rule.metric);
+  if (is_first || rule.IsBetter(*value, figure->best())) {
+    figure->set_best(*value);
+    figure->set_best_step(global_step);
+    figure->set_bad_evaluations(0);
+    return !std::isnan(*value);
+  }
+  figure->set_bad_evaluations(figure->bad_evaluations() + 1);
+  return false;
+}
+
+}  // namespace
+
+bool FigureRule::IsBetter(double value, double best) const {
+  if (std::isnan(value)) return false;
+  if (std::isnan(best)) return true;
+  return smaller_is_better ? value < best - min_change
+                           : value > best + min_change;
+}
+
+absl::StatusOr<EvaluationWatch::Options> EvaluationWatch::OptionsOf(
+    const TrainingSpec& training, const std::vector<FigureDef>& figures) {
+  Options options;
+  if (training.checkpoint().has_keep_best()) {
+    const KeepBestSpec& best = training.checkpoint().keep_best();
+    ASSIGN_OR_RETURN(options.kept,
+                     MakeRule("checkpoint.keep_best", best.metric(),
+                              best.mode(), /*min_change=*/0, figures));
+  }
+  if (training.stop().has_plateau()) {
+    const PlateauSpec& plateau = training.stop().plateau();
+    ASSIGN_OR_RETURN(options.stop,
+                     MakeRule("stop.plateau", plateau.metric(), plateau.mode(),
+                              plateau.min_change(), figures));
+    options.stop_patience = plateau.patience();
+    RETURN_IF_ERROR(CheckPatience("stop.plateau", options.stop_patience));
+  }
+  const ScheduleSpec& schedule = training.optimizer().schedule();
+  if (schedule.name() == "on_plateau") {
+    ASSIGN_OR_RETURN(options.schedule,
+                     MakeRule("optimizer.schedule", schedule.metric(),
+                              schedule.mode(), schedule.min_change(), figures));
+    options.schedule_patience = schedule.patience();
+    options.factor = schedule.factor();
+    RETURN_IF_ERROR(
+        CheckPatience("optimizer.schedule", options.schedule_patience));
+  }
+  return options;
+}
+
+void EvaluationWatch::Enter(EvaluationHistory history) {
+  history_ = std::move(history);
+  if (history_.kept().metric() != options_.kept.metric) history_.clear_kept();
+  if (history_.stop().metric() != options_.stop.metric) history_.clear_stop();
+  if (history_.schedule().metric() != options_.schedule.metric) {
+    history_.clear_schedule();
+  }
+}
+
+EvaluationWatch::Outcome EvaluationWatch::Add(int64_t global_step,
+                                              const EvaluationResult& result) {
+  Outcome outcome;
+  if (history_.global_step() >= global_step && history_.global_step() > 0) {
+    return outcome;
+  }
+  history_.set_global_step(global_step);
+  const auto count = [&](const FigureRule& rule, bool is_first,
+                         WatchedFigure* figure) {
+    return Count(rule, result.Find(rule.metric), global_step, is_first, figure);
+  };
+  if (!options_.kept.metric.empty()) {
+    const bool is_first = history_.kept().metric().empty();
+    outcome.is_best = count(options_.kept, is_first, history_.mutable_kept());
+  }
+  if (!options_.stop.metric.empty()) {
+    const bool is_first = history_.stop().metric().empty();
+    count(options_.stop, is_first, history_.mutable_stop());
+    outcome.stops = history_.stop().bad_evaluations() >= options_.stop_patience;
+  }
+  if (options_.schedule.metric.empty()) return outcome;
+  const bool is_first = history_.schedule().metric().empty();
+  count(options_.schedule, is_first, history_.mutable_schedule());
+  if (history_.schedule().bad_evaluations() <= options_.schedule_patience) {
+    return outcome;
+  }
+  history_.mutable_schedule()->set_bad_evaluations(0);
+  const double before = history_.learning_rate_factor() == 0
+                            ? 1
+                            : history_.learning_rate_factor();
+  history_.set_learning_rate_factor_before(before);
+  history_.set_learning_rate_factor(before * options_.factor);
+  // Update global_step + 1 may be under way with the factor before.
+  history_.set_factor_from(global_step + 2);
+  outcome.lowers_rate = true;
+  return outcome;
+}
+
+}  // namespace muster
