@@ -2,6 +2,7 @@
 #define WORKER_CHECKPOINT_MODEL_SAVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_layout.h"
@@ -21,6 +23,7 @@
 #include "common/rpc/link.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/evaluation_history.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/session/round_pauser.h"
@@ -57,6 +60,9 @@ class ModelSaver {
     int64_t seed = 0;
     // The run's data.
     DataSchema schema;
+    // What its evaluations have found by now, of models that are saved; null:
+    // nothing is watched.
+    std::function<EvaluationHistory()> evaluations;
     Retention retention;
     Reporter reporter;
   };
@@ -92,10 +98,17 @@ class ModelSaver {
   // state counts those that all of them do.
   absl::StatusOr<Moment> CutRunningSteps() const;
 
+  CheckpointManifest MakeManifest(const Moment& moment) const;
+  // `best`: they were evaluated to be the manifest's best ones.
   absl::StatusOr<std::string> Write(const Cuts& cuts,
-                                    CheckpointManifest manifest) const;
-  absl::StatusOr<std::string> WriteFiles(const Cuts& cuts,
-                                         CheckpointManifest manifest) const;
+                                    const CheckpointManifest& manifest,
+                                    bool best) const;
+  // Whether the manifest's best model is saved under the manifest's step.
+  bool IsBestSaved(const CheckpointManifest& manifest) const;
+  absl::StatusOr<std::string> WriteFiles(
+      const Cuts& cuts, const CheckpointManifest& manifest) const;
+  absl::Status Read(const Cuts& cuts,
+                    absl::Span<const MutableTensorView> into) const;
   // Tells ps task 0 that the model of then is saved.
   void Report(const CheckpointManifest& manifest) const;
   absl::Status CopyPiece(const Cuts& cuts, const CheckpointPiece& piece,

@@ -19,15 +19,17 @@ namespace muster {
 
 // The outcome of an evaluation over a whole data set.
 struct EvaluationResult {
-  // Whose rows they are, and the first word of its figures' names: "test" or
-  // "validation".
-  std::string half = "test";
   int64_t examples = 0;
   // Mean over the examples, with penalties.
   double loss = 0;
   MetricResult metrics;
   // Of the examples, those with outputs that are NaN or infinite: never right.
   int64_t non_finite = 0;
+  // Whose rows they are, and the first word of its figures' names: "test" or
+  // "validation".
+  std::string half = "test";
+  // The model's, if it was fixed for this; else that of the step before.
+  std::optional<int64_t> global_step = std::nullopt;
 
   // The figure of a name with its half, "validation_loss"; nullopt if this
   // evaluation did not make it.

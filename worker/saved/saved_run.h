@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/checkpoint/checkpoint_choice.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/task/saved_model.h"
 
@@ -25,6 +26,7 @@ struct SavedRunOptions {
   SavedModel::Options model;
   // One of them: see SavedModel::Load.
   std::string train_dir;
+  CheckpointChoice checkpoint;
   InitialWeights::Options init;
   // Evaluation: a file for the figures as JSON; "" for none. Prediction: the
   // PredictionFile.

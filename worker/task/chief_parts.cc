@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_choice.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/rpc/call_table.h"
@@ -71,6 +72,11 @@ absl::Status ChiefParts::OpenTrainDir() {
   file_system_ = std::make_unique<PosixFileSystem>();
   restored_files_ = std::make_unique<PosixFileSystem>(worker_.go_on);
   if (options.train_dir.empty()) {
+    if (options.training.checkpoint().has_keep_best()) {
+      return absl::InvalidArgumentError(
+          "checkpoint.keep_best wants a --train_dir to keep the best "
+          "checkpoint in");
+    }
     options.reporter.Info("no --train_dir: nothing is saved");
     return absl::OkStatus();
   }
@@ -90,6 +96,19 @@ absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
   RETURN_IF_ERROR(write_watch_->Watch("look at the --train_dir",
                                       [this] { return CheckHeld(); }));
   return saver_->Begin();
+}
+
+absl::StatusOr<std::optional<TrainingResult::Best>> ChiefParts::FindBest()
+    const {
+  const WorkerOptions& options = *worker_.options;
+  if (!options.training.checkpoint().has_keep_best()) return std::nullopt;
+  ASSIGN_OR_RETURN(
+      const std::optional<WatchedFigure> figure,
+      OfFile(FindBestCheckpoint(file_system_.get(), options.train_dir)));
+  if (!figure.has_value()) return std::nullopt;
+  return TrainingResult::Best{
+      absl::StrCat(options.train_dir, "/", CheckpointName(figure->best_step())),
+      figure->best_step(), figure->metric(), figure->best()};
 }
 
 absl::Status ChiefParts::CreateLoader() {

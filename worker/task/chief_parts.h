@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@
 #include "worker/input/row_position.h"
 #include "worker/session/round_pauser.h"
 #include "worker/task/evaluator.h"
+#include "worker/task/result_file.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/batch_plan.h"
 #include "worker/training/placed_model.h"
@@ -69,6 +71,9 @@ class ChiefParts {
   ModelLoader* loader() { return loader_.get(); }
   // As ModelSaver::Begin, if the train_dir is still this process's.
   absl::StatusOr<PendingSave> BeginSave();
+  // The best checkpoint that the train_dir has; nullopt without keep_best.
+  // Errors: FindBestCheckpoint's.
+  absl::StatusOr<std::optional<TrainingResult::Best>> FindBest() const;
   // Errors: TrainDirLock::CheckHeld's, of a file.
   absl::Status CheckHeld() const;
   ModelSaver* saver() { return saver_.get(); }

@@ -71,12 +71,28 @@ std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
 }
 
 std::unique_ptr<Evaluation> MakeEvaluation(const SessionHooks::Options& options,
-                                           const SessionHooks::Parts& parts) {
+                                           const SessionHooks::Parts& parts,
+                                           Evaluation::Evaluate evaluate) {
   return std::make_unique<Evaluation>(
-      options.training.evaluation().every_steps(), parts.evaluate,
+      options.training.evaluation().every_steps(), std::move(evaluate),
       parts.reporter,
       options.training.non_finite().allow() ? nullptr : parts.stop_job);
 }
+
+// Stands before an evaluation that the saver comes after: at the end none that
+// is slow or fails loses work. The saver's own AtEnd tells how it went.
+class SaveFirst : public Hook {
+ public:
+  explicit SaveFirst(CheckpointSaver* saver) : saver_(saver) {}
+
+  absl::Status AtEnd(const EndRecord& end) override {
+    if (end.completed) saver_->AtEnd(end).IgnoreError();
+    return absl::OkStatus();
+  }
+
+ private:
+  CheckpointSaver* const saver_;
+};
 
 }  // namespace
 
@@ -98,13 +114,27 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
   ASSIGN_OR_RETURN(auto summary_hooks,
                    MakeSummaryHooks(options.training, parts.summaries));
   for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
-  if (options.saves) {
-    hooks->Add(MakeKeptTraining(options, parts));
-    hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
-  }
-  hooks->AddEvaluation(options, parts);
+  hooks->AddSaver(options, parts);
   hooks->AddInputImages(options.training.summary(), parts.summaries);
   return hooks;
+}
+
+void SessionHooks::AddSaver(const Options& options, const Parts& parts) {
+  if (!options.saves) return AddEvaluation(options, parts);
+  Add(MakeKeptTraining(options, parts));
+  auto saver = MakeCheckpointSaver(options, parts);
+  checkpoint_saver_ = saver.get();
+  if (parts.evaluate == nullptr ||
+      !options.training.checkpoint().has_keep_best()) {
+    Add(std::move(saver));
+    return AddEvaluation(options, parts);
+  }
+  best_keeper_ = std::make_unique<BestKeeper>(
+      checkpoint_saver_, parts.evaluate_cut, parts.reporter);
+  Add(std::make_unique<SaveFirst>(checkpoint_saver_));
+  AddEvaluation(options, parts);
+  // The best model is a save that is due, too: it is not saved twice.
+  Add(std::move(saver));
 }
 
 void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
@@ -112,7 +142,11 @@ void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
     Add(MakeStopConditions(options, parts));
     return;
   }
-  evaluation_ = Add(MakeEvaluation(options, parts));
+  evaluation_ = Add(MakeEvaluation(
+      options, parts,
+      best_keeper_ == nullptr ? parts.evaluate : [keeper = best_keeper_.get()] {
+        return keeper->EvaluateNow();
+      }));
   StopConditions* const stop = Add(MakeStopConditions(options, parts));
   evaluation_->AddListener(
       [stop](int64_t global_step, const EvaluationResult& result) {

@@ -15,6 +15,7 @@
 #include "common/base/reporter.h"
 #include "common/checkpoint/write_watch.h"
 #include "proto/training.pb.h"
+#include "worker/hook/best_keeper.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
 #include "worker/hook/hook.h"
@@ -62,6 +63,8 @@ class SessionHooks {
         after_last_save;
     // Null: there is no test half.
     Evaluation::Evaluate evaluate;
+    // The same of a model that can be saved.
+    BestKeeper::Evaluate evaluate_cut;
     RequestStop stop_job;
     SummaryParts summaries;
   };
@@ -85,6 +88,8 @@ class SessionHooks {
  private:
   SessionHooks() = default;
 
+  // The saver and the evaluation, in the order of their calls.
+  void AddSaver(const Options& options, const Parts& parts);
   // The evaluation, and what goes by its results.
   void AddEvaluation(const Options& options, const Parts& parts);
   // The images that are shown at each evaluation, too.
@@ -99,6 +104,8 @@ class SessionHooks {
     return added;
   }
 
+  // Null without checkpoint.keep_best. The saver's thread calls it.
+  std::unique_ptr<BestKeeper> best_keeper_;
   std::vector<std::unique_ptr<Hook>> owned_;
   std::vector<Hook*> in_order_;
   // The hooks of owned_ that are asked; null if this process has none.

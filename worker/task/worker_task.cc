@@ -520,6 +520,10 @@ absl::Status WorkerTask::CreateHooks() {
       return chief_->evaluator()->Evaluate(
           [this] { return session_->MayGoOn(); });
     };
+    parts.evaluate_cut = [this](const PendingSave& cut) {
+      return chief_->evaluator()->Evaluate(
+          cut.read, [this] { return session_->MayGoOn(); });
+    };
   }
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
@@ -764,6 +768,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   result.start_step = session_->first_global_step();
   result.stop_reason = end.stop_reason;
   result.checkpoint = hooks_->newest_checkpoint();
+  ASSIGN_OR_RETURN(result.best, chief_->FindBest());
   RunTimes times;
   times.start = options_.start_time;
   times.entered = session_->entered_time();

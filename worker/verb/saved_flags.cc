@@ -20,6 +20,10 @@ ABSL_FLAG(std::string, output, "",
           "The file to write. Of predictions: ends in .csv, .jsonl or .npy. Of "
           "an evaluation: the figures as JSON.");
 
+ABSL_FLAG(std::string, checkpoint, "newest",
+          "The checkpoint of --train_dir: newest, best (checkpoint.keep_best), "
+          "or a global step.");
+
 namespace muster {
 namespace {
 
@@ -36,6 +40,10 @@ absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
   options.model.reporter = MakePrinting(printing).reporter;
   SayChanges(run, options.model.reporter);
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
+  absl::StatusOr<CheckpointChoice> checkpoint =
+      ParseCheckpointChoice(absl::GetFlag(FLAGS_checkpoint));
+  RETURN_IF_ERROR(Annotate(checkpoint.status(), "--checkpoint"));
+  options.checkpoint = *checkpoint;
   options.output = absl::GetFlag(FLAGS_output);
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(
@@ -63,7 +71,9 @@ CommandLineOptions DescribeSavedVerb(const std::string& verb,
   CommandLineOptions options = TaskCommandLine(absl::StrCat("worker ", verb));
   FlagGroup output = {"Result", {"output"}};
   output.flags.insert(output.flags.end(), flags.begin(), flags.end());
-  options.groups = {TrainingFlagGroup(), output,         InitFlagGroup(),
+  FlagGroup parameters = InitFlagGroup();
+  parameters.flags.insert(parameters.flags.begin(), "checkpoint");
+  options.groups = {TrainingFlagGroup(), output,         parameters,
                     DeviceFlagGroup(),   GpuFlagGroup(), LogFlagGroup()};
   DescribeModelFlags(&options);
   options.path_flags.push_back("output");

@@ -22,7 +22,9 @@ class SessionHooksTest : public ::testing::Test {
     parts.write_progress = [](absl::string_view) {};
     parts.begin_save = [this]() -> absl::StatusOr<PendingSave> {
       calls_.push_back("save");
-      return PendingSave{1, [] { return std::string("ckpt-1"); }};
+      PendingSave save{1, [] { return std::string("ckpt-1"); }};
+      save.discard = [this] { calls_.push_back("discard"); };
+      return save;
     };
     parts.stop_job = [this](absl::string_view reason, const absl::Status&) {
       calls_.emplace_back(reason);
@@ -34,6 +36,11 @@ class SessionHooksTest : public ::testing::Test {
     if (has_test_half_) {
       parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
         calls_.push_back("evaluate");
+        return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
+      };
+      parts.evaluate_cut =
+          [this](const PendingSave&) -> absl::StatusOr<EvaluationResult> {
+        calls_.push_back("evaluate cut");
         return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
       };
     }
