@@ -39,6 +39,7 @@
 #include "worker/task/run_data.h"
 #include "worker/task/run_speed.h"
 #include "worker/task/shown_training.h"
+#include "worker/task/watch_options.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/class_outputs.h"
 #include "worker/training/place_model.h"
@@ -237,6 +238,8 @@ absl::Status WorkerTask::OpenTestHalf(std::shared_ptr<const DataSchema> run) {
   }
   ASSIGN_OR_RETURN(test_set_, OpenDataSet(training, towers_->model(),
                                           Split::kTest, std::move(run)));
+  ASSIGN_OR_RETURN(watch_, WatchOptions(training, towers_->model(), "test",
+                                        options_.reporter));
   SayRemarks("test data", test_set_->Remarks(), options_.reporter);
   return absl::OkStatus();
 }
@@ -489,6 +492,7 @@ absl::Status WorkerTask::CreateHooks() {
   options.chief = is_chief();
   options.saves = !options_.train_dir.empty();
   options.training = options_.training;
+  options.watch = watch_;
   options.steps_per_epoch = EpochUpdates();
   options.progress = options_.progress;
   if (bad_records_ != nullptr) {
@@ -615,6 +619,9 @@ void WorkerTask::CreateSession() {
   parts.write_result = [this](const EndRecord& end) {
     return WriteResult(end);
   };
+  if (hooks_->watched() != nullptr) {
+    parts.evaluations = [this] { return hooks_->watched()->history(); };
+  }
   parts.traffic = [this] { return MeasuredTraffic(); };
   session_ = std::make_unique<TrainingSession>(session, std::move(parts));
 }

@@ -23,6 +23,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/executor/device_update.h"
+#include "worker/hook/evaluation_watch.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/input/bad_records.h"
 #include "worker/input/data_set/data_set.h"
@@ -145,6 +146,7 @@ class WorkerTask {
   std::unique_ptr<DataSet> data_set_;
   OpenStream open_stream_;
   std::unique_ptr<DataSet> test_set_;
+  EvaluationWatch::Options watch_;
   // Null: a bad record is an error.
   std::unique_ptr<BadRecords> bad_records_;
   // What the data of the run are; the chief's has both halves.
