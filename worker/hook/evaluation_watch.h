@@ -75,6 +75,12 @@ class EvaluationWatch {
   // Add counts. Returns whether its model is the best one so far.
   bool AddKept(int64_t global_step, const EvaluationResult& result);
 
+  // stop.plateau is reached.
+  bool stops() const {
+    return !options_.stop.metric.empty() &&
+           history_.stop().bad_evaluations() >= options_.stop_patience;
+  }
+
   const EvaluationHistory& history() const { return history_; }
 
  private:

@@ -108,9 +108,9 @@ TEST(LearningRateTest, PiecewiseMayEndAtZeroAndChangeAfterTheFirst) {
 }
 
 TEST(LearningRateTest, OnPlateau_IsConstantButForTheWarmUp) {
-  const absl::StatusOr<LearningRate> rate =
-      Make("name: 'on_plateau' metric: 'validation_loss' factor: 0.1 "
-           "patience: 2 min_change: 0.01 mode: MIN warmup_steps: 2");
+  const absl::StatusOr<LearningRate> rate = Make(
+      "name: 'on_plateau' metric: 'validation_loss' factor: 0.1 "
+      "patience: 2 min_change: 0.01 mode: MIN warmup_steps: 2");
   ASSERT_THAT(rate, IsOk());
   const double golden[] = {0.25, 0.5, 0.5, 0.5};
   for (int64_t t = 0; t < 4; ++t) EXPECT_EQ(rate->At(t), golden[t]) << t;
