@@ -170,15 +170,12 @@ CheckpointManifest ModelSaver::MakeManifest(const Moment& moment) const {
   manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
   manifest.set_trained_s(absl::ToDoubleSeconds(Trained(options_.clock->Now())));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
-  if (state.has_evaluations()) {
-    *manifest.mutable_evaluations() = state.evaluations();
-  }
   SavePositions(state, options_.tasks, &manifest);
   for (size_t i = 0; i < moment.cuts.size(); ++i) {
     AddCut(static_cast<int>(i), moment.cuts[i], &manifest);
   }
-  if (options_.evaluations != nullptr) {
-    *manifest.mutable_evaluations() = options_.evaluations();
+  if (evaluations_ != nullptr) {
+    *manifest.mutable_evaluations() = evaluations_();
   }
   return manifest;
 }

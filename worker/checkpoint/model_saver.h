@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,9 +61,6 @@ class ModelSaver {
     int64_t seed = 0;
     // The run's data.
     DataSchema schema;
-    // What its evaluations have found by now, of models that are saved; null:
-    // nothing is watched.
-    std::function<EvaluationHistory()> evaluations;
     Retention retention;
     Reporter reporter;
   };
@@ -73,6 +71,12 @@ class ModelSaver {
   // by the model that was loaded for it. Without one the count goes on, at
   // first from the newest manifest: the shards held a model.
   void Enter(int64_t model_epoch, std::optional<absl::Duration> trained);
+
+  // Before the first save: what evaluations have found by now, of models that
+  // are saved.
+  void set_evaluations(std::function<EvaluationHistory()> evaluations) {
+    evaluations_ = std::move(evaluations);
+  }
 
   // How long the run has trained at `now`. REQUIRES: Enter was called.
   absl::Duration Trained(absl::Time now) const;
@@ -115,6 +119,8 @@ class ModelSaver {
                          CheckpointWriter* writer) const;
 
   const Options options_;
+  // Null: nothing is watched.
+  std::function<EvaluationHistory()> evaluations_;
   int64_t model_epoch_ = 0;
   // How long the run had trained at start_; nullopt before the first epoch.
   std::optional<absl::Duration> trained_before_;

@@ -93,7 +93,11 @@ absl::Status Evaluation::AtEnd(const EndRecord& end) {
 
 absl::Status Evaluation::Run(int64_t global_step) {
   ASSIGN_OR_RETURN(result_, evaluate_());
-  global_step = result_->global_step.value_or(global_step);
+  if (result_->global_step.has_value()) {
+    global_step = *result_->global_step;
+    // Others may have pushed for long, until no save was written.
+    period_.Start(global_step);
+  }
   reporter_.Info(
       absl::StrCat("step=", global_step, " ", DescribeEvaluation(*result_)));
   for (const Listener& listener : listeners_) listener(global_step, *result_);

@@ -151,7 +151,11 @@ void SessionHooks::AddWatch(const Options& options, const Parts& parts) {
   auto watched = std::make_unique<WatchedEvaluations>(
       options.watch, options.training.evaluation().every_steps(),
       parts.reporter, parts.stop_job);
-  if (watched->is_on()) watched_ = Add(std::move(watched));
+  if (!watched->is_on()) return;
+  watched_ = Add(std::move(watched));
+  if (best_keeper_ != nullptr) {
+    watched_->KeepBest(best_keeper_.get(), parts.settle_evaluations);
+  }
 }
 
 void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {

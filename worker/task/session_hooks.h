@@ -69,6 +69,7 @@ class SessionHooks {
     Evaluation::Evaluate evaluate;
     // The same of a model that can be saved.
     BestKeeper::Evaluate evaluate_cut;
+    WatchedEvaluations::Settle settle_evaluations;
     RequestStop stop_job;
     SummaryParts summaries;
   };

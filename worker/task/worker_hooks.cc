@@ -11,6 +11,7 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
+#include "worker/checkpoint/settled_evaluations.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/task/run_data.h"
 #include "worker/task/shown_training.h"
@@ -45,6 +46,10 @@ absl::StatusOr<std::unique_ptr<WorkerHooks>> WorkerHooks::Create(
   SessionHooks::Parts parts = made->MakeParts();
   ASSIGN_OR_RETURN(parts.summaries, made->MakeSummaryParts());
   ASSIGN_OR_RETURN(made->hooks_, SessionHooks::Create(options, parts));
+  if (made->hooks_->watched() != nullptr) {
+    worker.chief->saver()->set_evaluations(
+        [watched = made->hooks_->watched()] { return watched->history(); });
+  }
   return made;
 }
 
@@ -129,6 +134,13 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
     parts.evaluate = [chief, session] {
       return chief->evaluator()->Evaluate(
           [session] { return (*session)->MayGoOn(); });
+    };
+    parts.settle_evaluations = [chief, options = &placed().options()](
+                                   int64_t model_epoch,
+                                   EvaluationHistory known) {
+      return SettleEvaluations(chief->file_system(), options->train_dir,
+                               model_epoch, std::move(known),
+                               options->reporter);
     };
     parts.evaluate_cut = [chief, session](const PendingSave& cut) {
       return chief->evaluator()->Evaluate(

@@ -42,8 +42,8 @@ class ModelSaverTest : public ::testing::Test {
     options.file_system = &files_;
     options.train_dir = "train";
     options.placed = &placed_;
-    options.evaluations = [this] { return evaluations_; };
     saver_ = std::make_unique<ModelSaver>(options);
+    saver_->set_evaluations([this] { return evaluations_; });
     saver_->Enter(1, absl::ZeroDuration());
   }
 

@@ -22,7 +22,13 @@ class SessionHooksTest : public ::testing::Test {
     parts.write_progress = [](absl::string_view) {};
     parts.begin_save = [this]() -> absl::StatusOr<PendingSave> {
       calls_.push_back("save");
-      PendingSave save{1, [] { return std::string("ckpt-1"); }};
+      PendingSave save;
+      save.global_step = 1;
+      save.write = [] { return std::string("ckpt-1"); };
+      save.write_best =
+          [](const EvaluationHistory& history) -> absl::StatusOr<std::string> {
+        return "best-" + history.kept().metric();
+      };
       save.discard = [this] { calls_.push_back("discard"); };
       return save;
     };
@@ -32,6 +38,9 @@ class SessionHooksTest : public ::testing::Test {
     parts.write_file = [this](const std::string& path, const std::string&) {
       calls_.push_back(path);
       return absl::OkStatus();
+    };
+    parts.settle_evaluations = [](int64_t, EvaluationHistory known) {
+      return known;
     };
     if (has_test_half_) {
       parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
@@ -70,6 +79,34 @@ TEST_F(SessionHooksTest, ChiefSavesBeforeItEvaluates) {
   EXPECT_EQ(hooks->newest_checkpoint(), "ckpt-1");
   ASSERT_TRUE(hooks->evaluated().has_value());
   EXPECT_EQ(hooks->evaluated()->metrics.Find("accuracy"), 0.5);
+}
+
+TEST_F(SessionHooksTest, AChiefThatKeepsTheBest_EvaluatesWhatItSavesLast) {
+  options_.chief = options_.saves = true;
+  options_.training.mutable_checkpoint()->mutable_keep_best();
+  options_.watch.kept.metric = "test_accuracy";
+  const auto hooks = Make();
+  End(*hooks);
+  EXPECT_EQ(calls_, (std::vector<std::string>{"save", "save", "evaluate cut"}));
+  EXPECT_EQ(hooks->newest_checkpoint(), "best-test_accuracy");
+  EXPECT_EQ(hooks->watched()->history().kept().best_step(), 1);
+}
+
+// Both are due after the step.
+TEST_F(SessionHooksTest, ABestModelIsSavedOnceWhereASaveIsDue) {
+  options_.chief = options_.saves = true;
+  options_.training.mutable_checkpoint()->mutable_keep_best();
+  options_.training.mutable_checkpoint()->set_every_steps(1);
+  options_.training.mutable_evaluation()->set_every_steps(1);
+  options_.watch.kept.metric = "test_accuracy";
+  const auto hooks = Make();
+  StepRecord step;
+  step.step = step.global_step = 1;
+  for (Hook* hook : hooks->in_order()) {
+    EXPECT_THAT(hook->AfterStep(step), IsOk());
+  }
+  hooks->WaitForSaves();
+  EXPECT_EQ(calls_, (std::vector<std::string>{"save", "evaluate cut"}));
 }
 
 TEST_F(SessionHooksTest, ChiefWithoutATestHalfSavesAndEvaluatesNothing) {
