@@ -13,8 +13,8 @@ namespace muster {
 // the learning rate that follows from them. Not thread-safe.
 class JobEvaluations {
  public:
-  // `what` begins the message. Errors: InvalidArgument for counts that are none,
-  // a factor that is not from 0 to 1, a name that is too long.
+  // `what` begins the message. Errors: InvalidArgument for counts that are
+  // none, a factor that is not from 0 to 1, a name that is too long.
   static absl::Status Check(absl::string_view what,
                             const EvaluationHistory& history);
 

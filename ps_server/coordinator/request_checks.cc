@@ -71,8 +71,7 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
         absl::StrCat("commit epoch: ", request.workers_size(),
                      " workers; a job has at most ", Members::kMaxTasks));
   }
-  RETURN_IF_ERROR(
-      JobEvaluations::Check("commit epoch", request.evaluations()));
+  RETURN_IF_ERROR(JobEvaluations::Check("commit epoch", request.evaluations()));
   RETURN_IF_ERROR(CheckRestoredCounts(request));
   if (!IsCarried(request.start_position())) {
     return absl::InvalidArgumentError(
