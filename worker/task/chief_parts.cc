@@ -39,13 +39,19 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
       "opening of --train_dir", [&] { return OfFile(parts->OpenTrainDir()); }));
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
-  if (worker.test_set != nullptr) {
-    parts->evaluator_ = std::make_unique<Evaluator>(
-        worker.options->training.evaluation(), worker.test_set,
-        worker.test_model, worker.client, parts->rounds_.get(),
-        worker.bad_records);
-  }
+  parts->CreateEvaluators();
   return parts;
+}
+
+void ChiefParts::CreateEvaluators() {
+  for (const DataSet* data_set : {worker_.validation_set, worker_.test_set}) {
+    if (data_set == nullptr) continue;
+    (evaluator_ == nullptr ? evaluator_ : evaluator_at_end_) =
+        std::make_unique<Evaluator>(worker_.options->training.evaluation(),
+                                    data_set, worker_.test_model,
+                                    worker_.client, rounds_.get(),
+                                    worker_.bad_records);
+  }
 }
 
 void ChiefParts::CreateWriteWatch() {

@@ -49,8 +49,10 @@ class ChiefParts {
     int64_t num_examples = 0;
     RowOrder row_order = RowOrder::kPermutation;
     DataSchema schema;
-    // Both are null without a test half.
+    // Null where there is no half to evaluate.
     CompiledModel* test_model = nullptr;
+    // Null without such a half.
+    const DataSet* validation_set = nullptr;
     const DataSet* test_set = nullptr;
     // Null: a bad record is an error.
     BadRecords* bad_records = nullptr;
@@ -72,8 +74,11 @@ class ChiefParts {
   // Errors: TrainDirLock::CheckHeld's, of a file.
   absl::Status CheckHeld() const;
   ModelSaver* saver() { return saver_.get(); }
-  // Null without a test half.
+  // Evaluates the validation half, or without one the test half; null without
+  // either.
   Evaluator* evaluator() { return evaluator_.get(); }
+  // Evaluates the test half beside a validation half; null but then.
+  Evaluator* evaluator_at_end() { return evaluator_at_end_.get(); }
 
  private:
   explicit ChiefParts(const Worker& worker) : worker_(worker) {}
@@ -82,6 +87,7 @@ class ChiefParts {
   absl::Status OpenTrainDir();
   absl::Status CreateLoader();
   void CreateSaver();
+  void CreateEvaluators();
 
   const Worker worker_;
   std::unique_ptr<WriteWatch> write_watch_;
@@ -95,6 +101,7 @@ class ChiefParts {
   std::unique_ptr<RoundPauser> rounds_;
   std::unique_ptr<ModelSaver> saver_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Evaluator> evaluator_at_end_;
 };
 
 }  // namespace muster

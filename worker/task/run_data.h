@@ -55,12 +55,18 @@ std::vector<std::string> DescribeOtherSource(const DataSchema& source,
 absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
                                         const Reporter& reporter);
 
-// The test half of a run whose model is used, with labels of `kind`, as `run`
-// says (null: it does not); says what changed. Errors: OpenDataSet's,
-// CheckSchemaChange's.
-absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
-    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const std::shared_ptr<const DataSchema>& run, const Reporter& reporter);
+// The test or the validation half, with which labels.
+struct UsedHalf {
+  Split half = Split::kTest;
+  LabelKind labels = LabelKind::kClass;
+};
+
+// A half of a run whose model is used, as `run` says (null: it does not); says
+// what changed. Errors: OpenDataSet's, CheckSchemaChange's.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenUsedHalf(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
+    const Reporter& reporter);
 
 }  // namespace muster
 

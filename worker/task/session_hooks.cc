@@ -113,6 +113,7 @@ void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
     return;
   }
   evaluation_ = Add(MakeEvaluation(options, parts));
+  evaluation_->set_evaluate_at_end(parts.evaluate_at_end);
   StopConditions* const stop = Add(MakeStopConditions(options, parts));
   evaluation_->AddListener(
       [stop](int64_t global_step, const EvaluationResult& result) {
@@ -153,9 +154,9 @@ std::string SessionHooks::newest_checkpoint() const {
   return checkpoint_saver_ == nullptr ? "" : checkpoint_saver_->newest();
 }
 
-std::optional<EvaluationResult> SessionHooks::evaluated() const {
-  if (evaluation_ == nullptr) return std::nullopt;
-  return evaluation_->result();
+std::vector<EvaluationResult> SessionHooks::evaluated() const {
+  if (evaluation_ == nullptr) return {};
+  return evaluation_->results();
 }
 
 }  // namespace muster

@@ -172,7 +172,9 @@ absl::Status WorkerTask::CreateModel() {
                                        static_cast<int>(ps_addresses_.size())));
   if (!is_chief()) return absl::OkStatus();
   SayPlacement();
-  if (test_set_ == nullptr) return absl::OkStatus();
+  if (validation_set_ == nullptr && test_set_ == nullptr) {
+    return absl::OkStatus();
+  }
   const ReplicaDevices& devices = test_devices_.backends.empty()
                                       ? opened_.towers.front().devices
                                       : test_devices_;
@@ -196,16 +198,15 @@ absl::Status WorkerTask::CreateData() {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
   const auto seed = static_cast<uint64_t>(training.seed());
-  DataSchema now = CompleteSchema(training.input(), seed, std::move(half),
-                                  /*test_half=*/nullptr);
+  DataSchema now = CompleteSchema(training.input(), seed, std::move(half));
   if (is_chief()) {
-    RETURN_IF_ERROR(OpenTestHalf(
+    RETURN_IF_ERROR(OpenEvaluatedHalves(
         run != nullptr ? run : std::make_shared<const DataSchema>(now)));
   }
-  if (test_set_ != nullptr) {
-    const DataSchema test_half = test_set_->Schema();
-    now = CompleteSchema(training.input(), seed, std::move(now), &test_half);
+  if (validation_set_ != nullptr) {
+    *now.mutable_validation() = validation_set_->Schema().validation();
   }
+  if (test_set_ != nullptr) *now.mutable_test() = test_set_->Schema().test();
   if (is_new) WarnOfOtherSource(now);
   ASSIGN_OR_RETURN(schema_,
                    SettleSchema(run.get(), std::move(now),
@@ -227,9 +228,16 @@ void WorkerTask::WarnOfOtherSource(const DataSchema& now) const {
   }
 }
 
-absl::Status WorkerTask::OpenTestHalf(std::shared_ptr<const DataSchema> run) {
+absl::Status WorkerTask::OpenEvaluatedHalves(
+    std::shared_ptr<const DataSchema> run) {
   const TrainingSpec& training = options_.training;
   RETURN_IF_ERROR(CheckEvaluation(training, towers_->model()));
+  if (training.input().validation_fraction() > 0) {
+    ASSIGN_OR_RETURN(validation_set_, OpenDataSet(training, towers_->model(),
+                                                  Split::kValidation, run));
+    SayRemarks("validation data", validation_set_->Remarks(),
+               options_.reporter);
+  }
   ASSIGN_OR_RETURN(const bool has_test_half, HasTestHalf(training.input()));
   if (!has_test_half) {
     options_.reporter.Info(DescribeNoEvaluation(training));
@@ -423,12 +431,20 @@ absl::Status WorkerTask::CreateChiefParts() {
   if (data_set_ == nullptr) worker.row_order = RowOrder::kStream;
   worker.schema = schema_;
   worker.test_model = test_model_.get();
+  worker.validation_set = validation_set_.get();
   worker.test_set = test_set_.get();
   worker.bad_records = bad_records_.get();
   // While parts are made there is no session, and a signal ends the process.
   worker.go_on = [this] { return session_ == nullptr || session_->goes_on(); };
   ASSIGN_OR_RETURN(chief_, ChiefParts::Create(worker));
   return absl::OkStatus();
+}
+
+Evaluation::Evaluate WorkerTask::EvaluateWith(Evaluator* evaluator) {
+  if (evaluator == nullptr) return nullptr;
+  return [this, evaluator] {
+    return evaluator->Evaluate([this] { return session_->MayGoOn(); });
+  };
 }
 
 absl::StatusOr<SummaryParts> WorkerTask::MakeSummaryParts() {
@@ -515,11 +531,9 @@ absl::Status WorkerTask::CreateHooks() {
                                  const EndRecord& end) {
     MarkFinished(folder, end);
   };
-  if (test_set_ != nullptr) {
-    parts.evaluate = [this] {
-      return chief_->evaluator()->Evaluate(
-          [this] { return session_->MayGoOn(); });
-    };
+  if (is_chief()) {
+    parts.evaluate = EvaluateWith(chief_->evaluator());
+    parts.evaluate_at_end = EvaluateWith(chief_->evaluator_at_end());
   }
   parts.stop_job = [this](absl::string_view reason,
                           const absl::Status& failure) {
@@ -752,13 +766,13 @@ void WorkerTask::MarkFinished(const std::string& folder,
 }
 
 absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
-  const std::optional<EvaluationResult> evaluated = hooks_->evaluated();
+  const std::vector<EvaluationResult> evaluated = hooks_->evaluated();
   // The evaluation at the end has failed, or there is none.
-  const bool failed = test_set_ != nullptr && !evaluated.has_value();
+  const bool failed = test_model_ != nullptr && evaluated.empty();
   if (options_.train_dir.empty() || failed) return absl::OkStatus();
   RETURN_IF_ERROR(chief_->CheckHeld());
   TrainingResult result = DescribeRun();
-  result.evaluation = evaluated;
+  result.evaluations = evaluated;
   result.final_loss = session_->last_loss();
   result.global_step = end.global_step;
   result.start_step = session_->first_global_step();
@@ -776,8 +790,7 @@ absl::Status WorkerTask::WriteResult(const EndRecord& end) const {
   if (!finished_before_.empty() && result.start_step == result.global_step) {
     // A start without a step has no loss and no rates, but the file has.
     const absl::StatusOr<std::string> old = ReadFile(path);
-    if (old.ok() &&
-        (!evaluated.has_value() || HasEvaluation(*old, *evaluated))) {
+    if (old.ok() && HasEvaluations(*old, evaluated)) {
       options_.reporter.Info(absl::StrCat(path, " stays as it is"));
       return absl::OkStatus();
     }

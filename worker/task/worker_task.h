@@ -77,6 +77,8 @@ class WorkerTask {
   void CreateExchange(bool changes_gradients);
   absl::Status CreateChiefParts();
   absl::Status CreateHealth();
+  // Null for no evaluator.
+  Evaluation::Evaluate EvaluateWith(Evaluator* evaluator);
   absl::StatusOr<SummaryParts> MakeSummaryParts();
   absl::Status CreateHooks();
   absl::StatusOr<Profiler::Options> ProfileOptions() const;
@@ -89,8 +91,8 @@ class WorkerTask {
   int64_t num_examples() const;
   // Warns of what --init_from was trained to read, where it is not `now`.
   void WarnOfOtherSource(const DataSchema& now) const;
-  // Leaves test_set_ null where there is no test half.
-  absl::Status OpenTestHalf(std::shared_ptr<const DataSchema> run);
+  // Leaves validation_set_ and test_set_ null where there is no such half.
+  absl::Status OpenEvaluatedHalves(std::shared_ptr<const DataSchema> run);
   // Returns its schema.
   absl::StatusOr<DataSchema> OpenTrainingHalf(
       const std::shared_ptr<const DataSchema>& run);
@@ -144,10 +146,11 @@ class WorkerTask {
   // Null: the rows are those of open_stream_.
   std::unique_ptr<DataSet> data_set_;
   OpenStream open_stream_;
+  std::unique_ptr<DataSet> validation_set_;
   std::unique_ptr<DataSet> test_set_;
   // Null: a bad record is an error.
   std::unique_ptr<BadRecords> bad_records_;
-  // What the data of the run are; the chief's has both halves.
+  // What the data of the run are; the chief's has all halves.
   DataSchema schema_;
   PlacedModel placed_;
 
