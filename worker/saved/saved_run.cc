@@ -308,8 +308,8 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
                    SchemaOfRun(options));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<DataSet> data_set,
-      OpenUsedHalf(training, *model, {options.half, LabelsOf(model->loss())},
-                   run, options.model.reporter));
+      OpenHalfOfRun(training, *model, {options.half, LabelsOf(model->loss())},
+                    run, options.model.reporter));
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);

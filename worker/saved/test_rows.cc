@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<TestRows>> TestRows::Open(
     const Reporter& reporter) {
   auto rows = absl::WrapUnique(new TestRows(training, reporter));
   ASSIGN_OR_RETURN(rows->data_set_,
-                   OpenUsedHalf(training, model, used, run, reporter));
+                   OpenHalfOfRun(training, model, used, run, reporter));
   // Also where nobody looks at labels they are there: class 0, target 0.
   rows->batch_ =
       MakeLabelledBatch(model.batch_size(), rows->data_set_->example_shape(),

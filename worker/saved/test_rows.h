@@ -24,7 +24,7 @@ namespace muster {
 class TestRows {
  public:
   // Where used.labels is kNone, the batch has zeros in their place. Errors:
-  // OpenUsedHalf's, whose `run` it is.
+  // OpenHalfOfRun's, whose `run` it is.
   static absl::StatusOr<std::unique_ptr<TestRows>> Open(
       const TrainingSpec& training, const CompiledModel& model,
       const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,

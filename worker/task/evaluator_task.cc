@@ -62,7 +62,7 @@ absl::Status EvaluatorTask::CreateParts() {
   watch.reporter = options_.reporter;
   write_watch_ = std::make_unique<WriteWatch>(std::move(watch));
   RETURN_IF_ERROR(CreateModel());
-  RETURN_IF_ERROR(OpenHalfOfRun());
+  RETURN_IF_ERROR(OpenAtStart());
   if (options_.training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
@@ -85,7 +85,7 @@ absl::Status EvaluatorTask::CreateModel() {
   return CheckEvaluation(options_.training, *saved_->model());
 }
 
-absl::Status EvaluatorTask::OpenHalfOfRun() {
+absl::Status EvaluatorTask::OpenAtStart() {
   ASSIGN_OR_RETURN(const RunSchema run,
                    FindRunSchema(options_.train_dir, options_.reporter));
   if (run.has_checkpoint) return OpenHalfBy(run.schema);
@@ -101,9 +101,9 @@ absl::Status EvaluatorTask::OpenHalfBy(std::shared_ptr<const DataSchema> run) {
                                              IsSameData(*run, *opened_by_));
   if (data_set_ != nullptr && is_open_so) return absl::OkStatus();
   ASSIGN_OR_RETURN(
-      data_set_, OpenUsedHalf(options_.training, *saved_->model(),
-                              {half(), LabelsOf(saved_->model()->loss())}, run,
-                              options_.reporter));
+      data_set_, OpenHalfOfRun(options_.training, *saved_->model(),
+                               {half(), LabelsOf(saved_->model()->loss())}, run,
+                               options_.reporter));
   batch_ = MakeBatch(*data_set_, saved_->model()->batch_size());
   opened_by_ = std::move(run);
   return absl::OkStatus();

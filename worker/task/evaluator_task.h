@@ -86,7 +86,7 @@ class EvaluatorTask {
   absl::Status CreateModel();
   // Opens the half at once, where there is a run; else with its first
   // checkpoint, which says what the data are.
-  absl::Status OpenHalfOfRun();
+  absl::Status OpenAtStart();
   // Opens it as `run` says, unless it is open so.
   absl::Status OpenHalfBy(std::shared_ptr<const DataSchema> run);
   // The half that is evaluated.

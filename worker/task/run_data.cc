@@ -116,21 +116,32 @@ absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
   return now;
 }
 
-absl::StatusOr<std::unique_ptr<DataSet>> OpenUsedHalf(
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, std::shared_ptr<const DataSchema> run,
+    const Reporter& reporter) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<DataSet> half,
+      OpenDataSet(training, model, used.half, used.labels, std::move(run)));
+  SayRemarks(absl::StrCat(HalfName(used.half), " data"), half->Remarks(),
+             reporter);
+  return half;
+}
+
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalfOfRun(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
     const Reporter& reporter) {
   if (run != nullptr) RETURN_IF_ERROR(CheckRunTraining(*run, training));
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> half,
-                   OpenDataSet(training, model, used.half, used.labels, run));
-  SayRemarks(absl::StrCat(HalfName(used.half), " data"), half->Remarks(),
-             reporter);
-  if (run == nullptr) return half;
-  const DataSchema now = CompleteSchema(
+                   OpenHalf(training, model, used, run, reporter));
+  DataSchema now = CompleteSchema(
       training.input(), static_cast<uint64_t>(training.seed()), half->Schema());
-  RETURN_IF_ERROR(CheckSchemaChange(*run, now));
+  const bool has_labels = used.labels != LabelKind::kNone;
   // The files of labels that nobody asks for were not looked for.
-  if (used.labels != LabelKind::kNone) SayRemarks(*run, now, reporter);
+  RETURN_IF_ERROR(SettleSchema(run.get(), std::move(now),
+                               has_labels ? reporter : Reporter())
+                      .status());
   return half;
 }
 

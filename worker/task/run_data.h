@@ -61,9 +61,16 @@ struct UsedHalf {
   LabelKind labels = LabelKind::kClass;
 };
 
+// A half, opened by the schema `run` (null: it says itself what it is); reports
+// its remarks. Errors: OpenDataSet's.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, std::shared_ptr<const DataSchema> run,
+    const Reporter& reporter);
+
 // A half of a run whose model is used, as `run` says (null: it does not); says
-// what changed. Errors: OpenDataSet's, CheckSchemaChange's.
-absl::StatusOr<std::unique_ptr<DataSet>> OpenUsedHalf(
+// what changed. Errors: OpenHalf's, CheckSchemaChange's.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalfOfRun(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
     const Reporter& reporter);
