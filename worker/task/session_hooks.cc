@@ -131,6 +131,7 @@ void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
   }
   AddWatch(options, parts);
   evaluation_ = Add(MakeEvaluation(options, parts));
+  evaluation_->set_evaluate_at_end(parts.evaluate_at_end);
   if (watched_ != nullptr) {
     evaluation_->SetCounted(
         [this] { return watched_->history().global_step(); });
@@ -179,9 +180,9 @@ std::string SessionHooks::newest_checkpoint() const {
   return checkpoint_saver_ == nullptr ? "" : checkpoint_saver_->newest();
 }
 
-std::optional<EvaluationResult> SessionHooks::evaluated() const {
-  if (evaluation_ == nullptr) return std::nullopt;
-  return evaluation_->result();
+std::vector<EvaluationResult> SessionHooks::evaluated() const {
+  if (evaluation_ == nullptr) return {};
+  return evaluation_->results();
 }
 
 }  // namespace muster

@@ -40,7 +40,7 @@ absl::Status WorkerTask::CreateStages(WorkerJob job, WorkerLinks links) {
   ASSIGN_OR_RETURN(placed_,
                    PlacedTraining::Create(std::move(job), *towers_, *data_));
   std::unique_ptr<CompiledModel> test_model;
-  if (data_->test_set() != nullptr) {
+  if (data_->is_evaluated()) {
     ASSIGN_OR_RETURN(test_model, towers_->CompileForTest(placed_->training()));
   }
   ASSIGN_OR_RETURN(steps_, WorkerSteps::Create(placed_.get(), towers_.get(),
