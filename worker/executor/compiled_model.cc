@@ -15,6 +15,7 @@
 #include "worker/backend/check_labels.h"
 #include "worker/executor/device_executor.h"
 #include "worker/executor/host_executor.h"
+#include "worker/executor/moving_averages.h"
 #include "worker/executor/pipeline_costs.h"
 #include "worker/model/memory_bridges.h"
 #include "worker/model/plan_compiler.h"
@@ -384,11 +385,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
                         options.trace}));
   // No step reads moving averages, but what answers the push may write to them.
   RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, options.gate));
-  if (dtype_ == FLOAT64) {
-    WriteMovingAverages<double>();
-  } else {
-    WriteMovingAverages<float>();
-  }
+  WriteMovingAverages(plan_.moving_averages, *executor_, dtype_, memory_);
   if (options.listener != nullptr) {
     for (const int parameter : schedule_.averaged_parameters) {
       options.listener->OnGradient(parameter);
@@ -467,28 +464,6 @@ absl::StatusOr<std::string> CompiledModel::MeasurePipeline(const Batch& batch) {
                        FindPipelineCosts(plan_, schedule_.loss_instruction,
                                          least, memory_.sizes_bytes),
                        device_names_);
-}
-
-template <typename T>
-void CompiledModel::WriteMovingAverages() {
-  for (const MovingAverage& average : plan_.moving_averages) {
-    const absl::Span<T> delta =
-        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
-    std::fill(delta.begin(), delta.end(), T{0});
-  }
-  for (const MovingAverage& average : plan_.moving_averages) {
-    const T* batch =
-        static_cast<const T*>(executor_->Result(average.batch_buffer));
-    const absl::Span<T> delta =
-        SpanOf<T>(memory_.gradient(average.parameter), average.parameter)
-            .subspan(average.begin, average.count);
-    const T scale = static_cast<T>(average.scale);
-    const T kept = static_cast<T>(average.kept);
-    const T rate = static_cast<T>(1 - average.momentum);
-    for (size_t i = 0; i < delta.size(); ++i) {
-      delta[i] = kept * delta[i] + rate * (scale * batch[i]);
-    }
-  }
 }
 
 std::string CompiledModel::DescribePlan(

@@ -49,14 +49,7 @@ absl::Status EvaluatorTask::CreateParts() {
         "--train_dir is missing: give the evaluator the chief's, on the same "
         "machine or a shared file system");
   }
-  if (!options_.listen_address.empty()) {
-    PortWait wait;
-    wait.clock = options_.clock;
-    wait.latch = options_.latch;
-    wait.reporter = options_.reporter;
-    ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait,
-                                                  options_.credentials));
-  }
+  ASSIGN_OR_RETURN(health_, StartHealth(options_));
   WriteWatch::Options watch;
   watch.clock = options_.clock;
   watch.reporter = options_.reporter;

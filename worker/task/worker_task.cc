@@ -8,20 +8,6 @@
 #include "worker/task/worker_session.h"
 
 namespace muster {
-namespace {
-
-// Null without options.listen_address.
-absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(
-    const WorkerOptions& options) {
-  if (options.listen_address.empty()) return nullptr;
-  PortWait wait;
-  wait.clock = options.clock;
-  wait.latch = options.latch;
-  wait.reporter = options.reporter;
-  return HealthServer::Start(options.listen_address, wait, options.credentials);
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
     WorkerOptions options, WorkerLinks links) {
