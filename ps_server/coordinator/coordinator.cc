@@ -409,8 +409,6 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
     job_.evaluations().Adopt(request.evaluations());
   }
   if (is_current && phase() == RUNNING && !request.stop_reason().empty()) {
-    // The model that was evaluated is the last one.
-    if (request.stop_reason() == "plateau") steps_.EndAtStep();
     job_.Stop(EscapeForLog(request.stop_reason(), kMaxReasonChars));
   }
   steps_.CheckRounds(now);

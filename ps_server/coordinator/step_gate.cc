@@ -179,7 +179,6 @@ class RoundsGate : public StepGate {
   }
   void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
   void End() override { has_ended_ = true; }
-  void EndAtStep() override { has_ended_ = is_given_up_ = true; }
   bool IsStuck() const override { return rounds_.IsStuck(job_.live_tasks()); }
   StepToken TokenFor(const TaskKey& /*task*/) const override {
     return rounds_.token();
@@ -198,7 +197,6 @@ class RoundsGate : public StepGate {
   const Job job_;
   StepRounds rounds_;
   bool has_ended_ = false;
-  bool is_given_up_ = false;
 };
 
 bool RoundsGate::TryEnter(const TaskKey& task, StepPause pause) {
@@ -238,10 +236,6 @@ bool RoundsGate::TryDeliver(const StepRequest& report) {
 }
 
 DecidedSteps RoundsGate::TryClose(absl::Time now) {
-  if (is_given_up_) {
-    if (now >= rounds_.held_until()) rounds_.Release();
-    return {};
-  }
   if (!rounds_.is_open() && !rounds_.is_held()) return {};
   auto closed = rounds_.TryClose(job_.live_tasks(), now);
   if (!closed.has_value()) {

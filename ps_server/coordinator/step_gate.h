@@ -84,8 +84,6 @@ class StepGate {
   virtual void Forget(const TaskKey& /*task*/) {}
   // The job is done: no round closes any more.
   virtual void End() {}
-  // The job ends with the global step that it has: the open round never closes.
-  virtual void EndAtStep() {}
 
   // `task` has been given a step, and has not reported it; of a round, which
   // can close then, it is the last.

@@ -42,8 +42,6 @@ class StepScheduler {
   // The epoch is over, and what was granted in it.
   void ForgetUnreported() { unreported_.Clear(); }
   void End() { gate_->End(); }
-  // No further step counts; without rounds those that are under way do.
-  void EndAtStep() { gate_->EndAtStep(); }
   void AddTo(JobState& state) const;
 
   // ---- Workers -------------------------------------------------------------

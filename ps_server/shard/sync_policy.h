@@ -49,8 +49,6 @@ class SyncPolicy : public ReplicationPolicy {
   }
   std::optional<std::vector<DuplicateMark>> AppliedSteps() const override;
 
-  int64_t stored_bytes() const { return bytes_; }
-
  private:
   absl::StatusOr<PartFate> CheckRound(absl::string_view what,
                                       const PushedPart& part) const;

@@ -184,7 +184,10 @@ class TrialTest(harness.TestCase):
         self.assertEqual(
             trial.read_evaluation(
                 stamp + "step=20 test_accuracy=0.5000 test_loss=-nan"),
-            (20, {"test_accuracy": 0.5}))
+            (20, {"test_accuracy": 0.5}, "test_"))
+        self.assertEqual(
+            trial.read_evaluation(stamp + "step=20 validation_loss=0.25"),
+            (20, {"validation_loss": 0.25}, "validation_"))
         for line in ("step=60 loss=0.77 left=0s", "saved ckpt-0", ""):
             self.assertIsNone(trial.read_evaluation(stamp + line))
 
@@ -202,9 +205,28 @@ class TrialTest(harness.TestCase):
         sweep.on_line(None, one, line % "test_los")
         self.assertIn("has no 'test_loss'", str(sweep.failure))
 
+    def test_beside_a_validation_half_the_test_half_comes_at_the_end(self):
+        stamp = "2026-11-24 12:12:39.053 I /job:worker/task:0 "
+        for metric, pruner, at_first in (
+                ("test_loss", "none", None), ("validation_loss", "asha", None),
+                ("test_loss", "asha", "has no 'test_loss'"),
+                ("validation_los", "none", "mean 'validation_loss'")):
+            options = types.SimpleNamespace(bin_dir=None, metric=metric,
+                                            maximize=False, pruner=pruner)
+            sweep = SweepDriver(options, None, [], [])
+            one = trial.Trial(self.dir, 0, metric)
+            sweep.on_line(None, one, stamp + "step=20 validation_loss=0.25")
+            if at_first is not None:
+                self.assertIn(at_first, str(sweep.failure))
+                continue
+            sweep.on_line(None, one, stamp + "step=20 test_loss=0.5")
+            self.assertIsNone(sweep.failure)
+            self.assertEqual(one.evaluations(), [
+                (20, 0.5 if metric == "test_loss" else 0.25)])
+
     def test_a_trial_that_went_back_evaluates_again(self):
         one = made(0, [3, 2, 1], "RUNNING")
-        one.add_evaluation(20, {METRIC: 7})
+        one.add_evaluation(20, {METRIC: 7}, "test_")
         self.assertEqual(one.evaluations(), [(10, 3), (20, 7)])
 
     def test_comes_back_from_its_folder(self):

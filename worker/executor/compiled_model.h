@@ -256,8 +256,6 @@ class CompiledModel {
   absl::Status CheckBatch(const Batch& batch) const;
   absl::StatusOr<StepResult> Run(const PlanExecutor::Step& step);
   template <typename T>
-  void WriteMovingAverages();
-  template <typename T>
   absl::Span<T> SpanOf(char* first, int i) const;
 
   const DataType dtype_;

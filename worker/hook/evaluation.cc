@@ -24,12 +24,14 @@ std::optional<double> EvaluationResult::Find(absl::string_view figure) const {
 std::string DescribeEvaluation(const EvaluationResult& result) {
   std::string text;
   for (const MetricResult::Value& value : result.metrics.values) {
-    absl::StrAppendFormat(&text, "test_%s=%.4f ", value.name,
+    absl::StrAppendFormat(&text, "%s_%s=%.4f ", result.half, value.name,
                           WithoutNanSign(value.value));
   }
-  absl::StrAppendFormat(&text, "test_loss=%.4f", WithoutNanSign(result.loss));
+  absl::StrAppendFormat(&text, "%s_loss=%.4f", result.half,
+                        WithoutNanSign(result.loss));
   if (result.non_finite > 0) {
-    absl::StrAppend(&text, " test_non_finite_rows=", result.non_finite);
+    absl::StrAppend(&text, " ", result.half,
+                    "_non_finite_rows=", result.non_finite);
   }
   return text;
 }
@@ -69,7 +71,8 @@ absl::Status Evaluation::AfterStep(const StepRecord& step) {
 void Evaluation::RunIfDue(int64_t global_step) {
   if (!period_.IsOver(global_step)) return;
   period_.Start(global_step);
-  const absl::Status status = Run(global_step);
+  results_.clear();
+  const absl::Status status = Run(global_step, evaluate_);
   if (status.ok()) return;
   // Made up for after the next step.
   const bool may_succeed = IsTransient(status) || IsStopped(status);
@@ -81,8 +84,9 @@ void Evaluation::RunIfDue(int64_t global_step) {
 absl::Status Evaluation::AtEnd(const EndRecord& end) {
   if (!end.completed) return absl::OkStatus();
   // One from the middle of the training is not that of its end.
-  result_.reset();
-  const absl::Status status = Run(end.global_step);
+  results_.clear();
+  const absl::Status status = RunAtEnd(end.global_step);
+  if (!status.ok()) results_.clear();
   if (IsStopped(status)) {
     reporter_.Info(
         "no evaluation at the end, and no result.json: stopped; started again, "
@@ -91,17 +95,25 @@ absl::Status Evaluation::AtEnd(const EndRecord& end) {
   return status;
 }
 
-absl::Status Evaluation::Run(int64_t global_step) {
-  ASSIGN_OR_RETURN(result_, evaluate_());
-  if (result_->global_step.has_value()) {
-    global_step = *result_->global_step;
+absl::Status Evaluation::RunAtEnd(int64_t global_step) {
+  RETURN_IF_ERROR(Run(global_step, evaluate_));
+  return evaluate_at_end_ == nullptr ? absl::OkStatus()
+                                     : Run(global_step, evaluate_at_end_);
+}
+
+absl::Status Evaluation::Run(int64_t global_step, const Evaluate& evaluate) {
+  ASSIGN_OR_RETURN(EvaluationResult evaluated, evaluate());
+  results_.push_back(std::move(evaluated));
+  const EvaluationResult& result = results_.back();
+  if (result.global_step.has_value()) {
+    global_step = *result.global_step;
     // Others may have pushed for long, until no save was written.
     period_.Start(global_step);
   }
   reporter_.Info(
-      absl::StrCat("step=", global_step, " ", DescribeEvaluation(*result_)));
-  for (const Listener& listener : listeners_) listener(global_step, *result_);
-  const absl::Status answers = CheckHasAnswers(*result_);
+      absl::StrCat("step=", global_step, " ", DescribeEvaluation(result)));
+  for (const Listener& listener : listeners_) listener(global_step, result);
+  const absl::Status answers = CheckHasAnswers(result);
   if (!answers.ok() && stop_job_ != nullptr) stop_job_("non_finite", answers);
   return absl::OkStatus();
 }

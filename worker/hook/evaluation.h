@@ -42,12 +42,13 @@ std::string DescribeEvaluation(const EvaluationResult& result);
 // OutOfRange if no row has an answer: the model is ruined.
 absl::Status CheckHasAnswers(const EvaluationResult& result);
 
-// The hook that evaluates on the test set every so many global steps, and at
-// the end of a training that was completed. The training of this worker waits
+// The hook that evaluates on the validation half, or without one on the test
+// half, every so many global steps, and at the end of a training that was
+// completed: there on the test half, too. The training of this worker waits
 // meanwhile. One in which no row has an answer ends the job as NanGuard does.
 class Evaluation : public Hook {
  public:
-  // Pulls the parameters and goes through the test set.
+  // Pulls the parameters and goes through the rows of a half.
   using Evaluate = std::function<absl::StatusOr<EvaluationResult>()>;
 
   // Gets each result, on the training thread.
@@ -70,6 +71,10 @@ class Evaluation : public Hook {
   void SetCounted(std::function<int64_t()> counted) {
     counted_ = std::move(counted);
   }
+  // Before the first step: what is evaluated at the end alone, after the other.
+  void set_evaluate_at_end(Evaluate evaluate) {
+    evaluate_at_end_ = std::move(evaluate);
+  }
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   absl::Status AfterWait(int64_t global_step) override;
@@ -77,12 +82,15 @@ class Evaluation : public Hook {
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
 
-  // The newest evaluation's; none if that of the end failed.
-  const std::optional<EvaluationResult>& result() const { return result_; }
+  // The newest evaluation's, and at the end that of what is evaluated there
+  // alone; none if an evaluation of the end failed.
+  const std::vector<EvaluationResult>& results() const { return results_; }
 
  private:
   void RunIfDue(int64_t global_step);
-  absl::Status Run(int64_t global_step);
+  // Appends to results_.
+  absl::Status Run(int64_t global_step, const Evaluate& evaluate);
+  absl::Status RunAtEnd(int64_t global_step);
 
   const Evaluate evaluate_;
   const Reporter reporter_;
@@ -90,7 +98,9 @@ class Evaluation : public Hook {
   std::vector<Listener> listeners_;
   std::function<int64_t()> counted_;
   StepPeriod period_;
-  std::optional<EvaluationResult> result_;
+  // Null: nothing.
+  Evaluate evaluate_at_end_;
+  std::vector<EvaluationResult> results_;
 };
 
 }  // namespace muster

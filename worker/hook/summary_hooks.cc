@@ -39,14 +39,14 @@ std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
       });
 }
 
-// Adds test_NAME, the table as a picture.
-absl::Status AddTable(const MetricResult::Table& table, Summary* summary) {
+// Adds `tag`, the table as a picture.
+absl::Status AddTable(const std::string& tag, const MetricResult::Table& table,
+                      Summary* summary) {
   ASSIGN_OR_RETURN(const TablePicture picture, DrawTable(table));
   ASSIGN_OR_RETURN(
       const std::string png,
       EncodePng({picture.side, picture.side, /*channels=*/1, picture.pixels}));
-  AddImages(absl::StrCat("test_", table.name), picture.side, picture.side,
-            {png}, summary);
+  AddImages(tag, picture.side, picture.side, {png}, summary);
   return absl::OkStatus();
 }
 
@@ -96,14 +96,17 @@ Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
   return [writer, reporter](int64_t global_step,
                             const EvaluationResult& result) {
     Summary summary;
+    const auto tag = [&result](absl::string_view name) {
+      return absl::StrCat(result.half, "_", name);
+    };
     for (const MetricResult::Value& value : result.metrics.values) {
-      AddScalar(absl::StrCat("test_", value.name), value.value, &summary);
+      AddScalar(tag(value.name), value.value, &summary);
     }
-    AddScalar("test_loss", result.loss, &summary);
+    AddScalar(tag("loss"), result.loss, &summary);
     for (const MetricResult::Table& table : result.metrics.tables) {
-      const absl::Status status = AddTable(table, &summary);
+      const absl::Status status = AddTable(tag(table.name), table, &summary);
       if (status.ok()) continue;
-      reporter.Info(absl::StrCat("no picture of test_", table.name, " at step ",
+      reporter.Info(absl::StrCat("no picture of ", tag(table.name), " at step ",
                                  global_step, ": ", status.message()));
     }
     writer->Add(global_step, std::move(summary));

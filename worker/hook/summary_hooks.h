@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
 std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
                                              const SummaryParts& parts);
 
-// Writes what evaluations find: test_loss, and test_NAME of each metric, a
+// Writes what evaluations find: HALF_loss, and HALF_NAME of each metric, a
 // table as a picture. One that cannot be drawn is said. REQUIRES: `writer` is
 // not null.
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,

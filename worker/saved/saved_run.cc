@@ -307,9 +307,10 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   RETURN_IF_ERROR(CheckEvaluation(training, *model));
   ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run,
                    SchemaOfRun(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
-                   OpenTestHalf(training, *model, LabelsOf(model->loss()), run,
-                                options.model.reporter));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<DataSet> data_set,
+      OpenHalfOfRun(training, *model, {options.half, LabelsOf(model->loss())},
+                    run, options.model.reporter));
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);
@@ -345,9 +346,10 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
       options.labels.empty() ? LabelKind::kNone : LabelsOf(model->loss());
   ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run,
                    SchemaOfRun(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TestRows> rows,
-                   TestRows::Open(options.model.training, *model, kind, run,
-                                  options.model.reporter));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<TestRows> rows,
+      TestRows::Open(options.model.training, *model, {options.half, kind}, run,
+                     options.model.reporter));
   RETURN_IF_ERROR(LoadInto(options, saved.get()).status());
   return Predict(resolved, model, run.get(), rows.get());
 }

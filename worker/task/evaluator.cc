@@ -29,6 +29,13 @@ MetricRows RowsOf(const Batch& batch, const CompiledModel& model) {
   return rows;
 }
 
+// There was no row to evaluate, but `bad` ones.
+absl::Status NoRowsError(const DataSet& data_set, bool bad) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "evaluation: ", bad ? "all rows of the " : "the ",
+      HalfName(data_set.half()), bad ? " half are bad" : " half is empty"));
+}
+
 }  // namespace
 
 absl::Status CheckEvaluation(const TrainingSpec& training,
@@ -51,14 +58,23 @@ absl::Status CheckEvaluation(const TrainingSpec& training,
       "model has classes, or leave stop.target_accuracy out");
 }
 
+Split WatchedHalf(const InputSpec& input) {
+  return input.validation_fraction() > 0 ? Split::kValidation : Split::kTest;
+}
+
 std::string DescribeNoEvaluation(const TrainingSpec& training) {
+  const bool validates = WatchedHalf(training.input()) == Split::kValidation;
   return absl::StrCat("'", training.input().dir(),
-                      "' has no files of a test half: nothing is evaluated "
-                      "(--set=input.test_fraction=0.1 keeps a part of the "
-                      "rows for it)");
+                      "' has no files of a test half: ",
+                      validates ? "the validation half alone" : "nothing",
+                      " is evaluated (--set=input.test_fraction=0.1 keeps a "
+                      "part of the rows for it)");
 }
 
 absl::Status CheckNoEvaluation(const TrainingSpec& training) {
+  if (WatchedHalf(training.input()) == Split::kValidation) {
+    return absl::OkStatus();
+  }
   std::string goal;
   if (training.stop().target_accuracy() > 0) {
     goal = absl::StrCat("stop.target_accuracy is ",
@@ -79,7 +95,8 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training) {
       goal, ", but '", training.input().dir(),
       "' has no files of a test half: leave it out "
       "(--set=evaluation.every_steps=0), or keep a part of the rows as test "
-      "half (--set=input.test_fraction=0.1)"));
+      "half (--set=input.test_fraction=0.1) or as validation half "
+      "(--set=input.validation_fraction=0.1)"));
 }
 
 absl::StatusOr<EvaluationSums> EvaluationSums::Create(
@@ -109,12 +126,6 @@ EvaluationResult EvaluationSums::Finish() const {
   return result;
 }
 
-absl::Status NoRowsError(bool bad) {
-  return absl::InvalidArgumentError(
-      bad ? "evaluation: all rows of the test set are bad"
-          : "evaluation: the test set is empty");
-}
-
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records) {
@@ -130,11 +141,13 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
                      model->Evaluate(batch));
     sums.Add(batch, *model, step.loss);
   }
-  if (sums.examples() == 0) return NoRowsError(/*bad=*/next > 0);
+  if (sums.examples() == 0) return NoRowsError(data_set, /*bad=*/next > 0);
   if (bad_records != nullptr) {
     bad_records->SayLeftOut(bad_before, sums.examples());
   }
-  return sums.Finish();
+  EvaluationResult result = sums.Finish();
+  result.half = std::string(HalfName(data_set.half()));
+  return result;
 }
 
 Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,

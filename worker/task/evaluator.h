@@ -27,8 +27,13 @@ namespace muster {
 absl::Status CheckEvaluation(const TrainingSpec& training,
                              const CompiledModel& model);
 
-// Without a test half: what follows from that, in one line; OK if the training
-// wants no evaluation before its end, else InvalidArgument naming the field.
+// The half that is evaluated while a model is trained: the validation half, or
+// without one the test half.
+Split WatchedHalf(const InputSpec& input);
+
+// Without a test half: what follows from that, in one line; OK if there is a
+// validation half, or the training wants no evaluation before its end, else
+// InvalidArgument naming the field.
 std::string DescribeNoEvaluation(const TrainingSpec& training);
 absl::Status CheckNoEvaluation(const TrainingSpec& training);
 
@@ -55,14 +60,11 @@ class EvaluationSums {
   double loss_sum_ = 0;
 };
 
-// InvalidArgument: there was no row to evaluate, but `bad` ones.
-absl::Status NoRowsError(bool bad);
-
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
-// for an empty data set; stopped (IsStopped) once `go_on`, asked before each
-// batch, says no; MetricSet::Create's; the model's. With `bad_records` bad rows
-// are left out, counted and told.
+// for a data set without a row but bad ones; stopped (IsStopped) once `go_on`,
+// asked before each batch, says no; MetricSet::Create's; the model's. With
+// `bad_records` bad rows are left out, counted and told.
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on,

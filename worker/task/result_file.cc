@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -101,16 +102,18 @@ absl::Status WriteAndSync(int fd, absl::string_view content,
 }  // namespace
 
 void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
+  const std::string prefix = result.half + "_";
   for (const MetricResult::Value& value : result.metrics.values) {
-    json->AddNumber(absl::StrCat("test_", value.name), value.value);
+    json->AddNumber(prefix + value.name, value.value);
   }
-  json->AddNumber("test_loss", result.loss);
-  json->AddCount("test_examples", result.examples);
+  json->AddNumber(prefix + "loss", result.loss);
+  json->AddCount(prefix + "examples", result.examples);
   if (result.non_finite > 0) {
-    json->AddCount("test_non_finite_rows", result.non_finite);
+    json->AddCount(prefix + "non_finite_rows", result.non_finite);
   }
   for (const MetricResult::Table& table : result.metrics.tables) {
-    json->Add(table.name, TableJson(table.counts));
+    json->Add(result.half == "test" ? table.name : prefix + table.name,
+              TableJson(table.counts));
   }
 }
 
@@ -135,7 +138,9 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("batch_size", result.batch_size);
   json.AddCount("accumulate_batches", result.accumulate_batches);
   json.AddCount("rows_per_push", result.rows_per_push);
-  if (result.evaluation.has_value()) AddEvaluation(*result.evaluation, &json);
+  for (const EvaluationResult& evaluation : result.evaluations) {
+    AddEvaluation(evaluation, &json);
+  }
   json.AddNumber("final_loss", result.final_loss);
   json.AddCount("global_step", result.global_step);
   json.AddCount("start_step", result.start_step);
@@ -163,13 +168,15 @@ std::string EvaluationJson(const EvaluationResult& result) {
   return object.Finish() + "\n";
 }
 
-bool HasEvaluation(absl::string_view result_json,
-                   const EvaluationResult& evaluation) {
-  const std::string text = EvaluationJson(evaluation);
-  // Without the braces that it has for itself.
-  return absl::StrContains(
-      result_json,
-      absl::StripSuffix(absl::string_view(text).substr(1), "\n}\n"));
+bool HasEvaluations(absl::string_view result_json,
+                    absl::Span<const EvaluationResult> evaluations) {
+  return absl::c_all_of(evaluations, [&](const EvaluationResult& evaluation) {
+    const std::string text = EvaluationJson(evaluation);
+    // Without the braces that it has for itself.
+    return absl::StrContains(
+        result_json,
+        absl::StripSuffix(absl::string_view(text).substr(1), "\n}\n"));
+  });
 }
 
 std::string EvaluationJson(int64_t global_step,

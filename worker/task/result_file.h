@@ -61,8 +61,8 @@ struct TrainingResult {
   int64_t accumulate_batches = 1;
   int64_t rows_per_push = 0;
 
-  // Absent without a test half.
-  std::optional<EvaluationResult> evaluation;
+  // One of each half that was evaluated; empty if there is none.
+  std::vector<EvaluationResult> evaluations;
   // The loss of the chief's last step in this run.
   double final_loss = kNotMeasured;
   // Updates over all workers, of all runs in this train_dir.
@@ -115,14 +115,15 @@ struct TrainingResult {
 // The result as JSON, indented. A number that is not finite is null.
 std::string ResultJson(const TrainingResult& result);
 
-// Adds an evaluation's figures and tables to an object.
+// Adds an evaluation's figures and tables to an object. A table of the test
+// half has its name alone.
 void AddEvaluation(const EvaluationResult& result, JsonObject* json);
 
 // An evaluation alone, as JSON.
 std::string EvaluationJson(const EvaluationResult& result);
-// Whether the text of a result.json has the figures of this evaluation.
-bool HasEvaluation(absl::string_view result_json,
-                   const EvaluationResult& evaluation);
+// Whether the text of a result.json has the figures of these evaluations.
+bool HasEvaluations(absl::string_view result_json,
+                    absl::Span<const EvaluationResult> evaluations);
 // The text of evaluator.json: the newest checkpoint that was evaluated.
 std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 

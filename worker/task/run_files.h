@@ -1,8 +1,8 @@
 #ifndef WORKER_TASK_RUN_FILES_H_
 #define WORKER_TASK_RUN_FILES_H_
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/coordination_service.pb.h"
@@ -23,8 +23,8 @@ class RunFiles {
  public:
   // What the chief's hooks know of the end.
   struct Outcome {
-    // None without a test half, or if that of the end failed.
-    std::optional<EvaluationResult> evaluated;
+    // As Evaluation::results.
+    std::vector<EvaluationResult> evaluated;
     std::string newest_checkpoint;
   };
 

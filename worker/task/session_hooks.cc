@@ -169,6 +169,7 @@ void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
       best_keeper_ == nullptr ? parts.evaluate : [keeper = best_keeper_.get()] {
         return keeper->EvaluateNow();
       }));
+  evaluation_->set_evaluate_at_end(parts.evaluate_at_end);
   if (watched_ != nullptr) {
     evaluation_->SetCounted(
         [this] { return watched_->history().global_step(); });
@@ -217,9 +218,9 @@ std::string SessionHooks::newest_checkpoint() const {
   return checkpoint_saver_ == nullptr ? "" : checkpoint_saver_->newest();
 }
 
-std::optional<EvaluationResult> SessionHooks::evaluated() const {
-  if (evaluation_ == nullptr) return std::nullopt;
-  return evaluation_->result();
+std::vector<EvaluationResult> SessionHooks::evaluated() const {
+  if (evaluation_ == nullptr) return {};
+  return evaluation_->results();
 }
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,11 +64,13 @@ class SessionHooks {
     // As CheckpointSaver's.
     std::function<void(const std::string& folder, const EndRecord& end)>
         after_last_save;
-    // Null: there is no test half.
+    // Null: there is no half to evaluate.
     Evaluation::Evaluate evaluate;
     // The same of a model that can be saved.
     BestKeeper::Evaluate evaluate_cut;
     WatchedEvaluations::Settle settle_evaluations;
+    // The test half, beside a validation half; null: none.
+    Evaluation::Evaluate evaluate_at_end;
     RequestStop stop_job;
     SummaryParts summaries;
   };
@@ -86,9 +87,8 @@ class SessionHooks {
   void WaitForSaves();
   // The folder of the newest checkpoint that this process saved; "" if none.
   std::string newest_checkpoint() const;
-  // The newest evaluation of this process; none if there was none, or if that
-  // of the end failed.
-  std::optional<EvaluationResult> evaluated() const;
+  // As Evaluation::results.
+  std::vector<EvaluationResult> evaluated() const;
   // Null if nothing is made of evaluations.
   const WatchedEvaluations* watched() const { return watched_; }
 

@@ -13,6 +13,7 @@
 #include "common/rpc/protocol.h"
 #include "worker/checkpoint/settled_evaluations.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/task/evaluator.h"
 #include "worker/task/run_data.h"
 #include "worker/task/shown_training.h"
 #include "worker/task/watch_options.h"
@@ -79,7 +80,8 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
     ASSIGN_OR_RETURN(
         options.watch,
         WatchOptions(job.options.training, worker_.steps->towers().model(),
-                     "test", job.options.reporter));
+                     HalfName(WatchedHalf(job.options.training.input())),
+                     job.options.reporter));
   }
   options.kept_training.train_dir = job.options.train_dir;
   options.kept_training.training = job.given_training;
@@ -130,23 +132,24 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
                               const std::string& folder, const EndRecord& end) {
     files->MarkFinished(folder, end, (*session)->job_state().stop());
   };
-  if (chief->evaluator() != nullptr) {
-    parts.evaluate = [chief, session] {
-      return chief->evaluator()->Evaluate(
-          [session] { return (*session)->MayGoOn(); });
+  const auto evaluate_with =
+      [session](Evaluator* evaluator) -> Evaluation::Evaluate {
+    if (evaluator == nullptr) return nullptr;
+    return [evaluator, session] {
+      return evaluator->Evaluate([session] { return (*session)->MayGoOn(); });
     };
-    parts.settle_evaluations = [chief, options = &placed().options()](
-                                   int64_t model_epoch,
-                                   EvaluationHistory known) {
-      return SettleEvaluations(chief->file_system(), options->train_dir,
-                               model_epoch, std::move(known),
-                               options->reporter);
-    };
-    parts.evaluate_cut = [chief, session](const PendingSave& cut) {
-      return chief->evaluator()->Evaluate(
-          cut.read, [session] { return (*session)->MayGoOn(); });
-    };
-  }
+  };
+  parts.evaluate = evaluate_with(chief->evaluator());
+  parts.evaluate_at_end = evaluate_with(chief->evaluator_at_end());
+  parts.evaluate_cut = [chief, session](const PendingSave& cut) {
+    return chief->evaluator()->Evaluate(
+        cut.read, [session] { return (*session)->MayGoOn(); });
+  };
+  parts.settle_evaluations = [chief, options = &placed().options()](
+                                 int64_t model_epoch, EvaluationHistory known) {
+    return SettleEvaluations(chief->file_system(), options->train_dir,
+                             model_epoch, std::move(known), options->reporter);
+  };
   return parts;
 }
 

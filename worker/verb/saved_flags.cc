@@ -19,6 +19,9 @@
 ABSL_FLAG(std::string, output, "",
           "The file to write. Of predictions: ends in .csv, .jsonl or .npy. Of "
           "an evaluation: the figures as JSON.");
+ABSL_FLAG(std::string, half, "test",
+          "The rows that are used: test, or validation (what "
+          "input.validation_fraction of the training kept).");
 
 ABSL_FLAG(std::string, checkpoint, "newest",
           "The checkpoint of --train_dir: newest, best (checkpoint.keep_best), "
@@ -26,6 +29,15 @@ ABSL_FLAG(std::string, checkpoint, "newest",
 
 namespace muster {
 namespace {
+
+absl::StatusOr<Split> HalfFlag() {
+  const std::string text = absl::GetFlag(FLAGS_half);
+  for (const Split half : {Split::kTest, Split::kValidation}) {
+    if (text == HalfName(half)) return half;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--half: wanted test or validation, found '", text, "'"));
+}
 
 absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
                                             const CommandLine& command_line) {
@@ -45,6 +57,7 @@ absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
   RETURN_IF_ERROR(Annotate(checkpoint.status(), "--checkpoint"));
   options.checkpoint = *checkpoint;
   options.output = absl::GetFlag(FLAGS_output);
+  ASSIGN_OR_RETURN(options.half, HalfFlag());
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(
       const ComputeThreads threads,
@@ -69,7 +82,7 @@ int FailUse(const absl::Status& status) {
 CommandLineOptions DescribeSavedVerb(const std::string& verb,
                                      const std::vector<std::string>& flags) {
   CommandLineOptions options = TaskCommandLine(absl::StrCat("worker ", verb));
-  FlagGroup output = {"Result", {"output"}};
+  FlagGroup output = {"Result", {"output", "half"}};
   output.flags.insert(output.flags.end(), flags.begin(), flags.end());
   FlagGroup parameters = InitFlagGroup();
   parameters.flags.insert(parameters.flags.begin(), "checkpoint");

@@ -102,38 +102,6 @@ TEST_F(CoordinatorEvaluationsTest, InARound_AllWorkersHaveOneFactor) {
   EXPECT_EQ(FactorOf(Take(kB)), 0.5);
 }
 
-// Else the others would make an update by themselves, or not, as time has it.
-TEST_F(CoordinatorEvaluationsTest, APlateau_EndsTheJobWithTheEvaluatedModel) {
-  Start(2, MakeSyncSpec(2, 2), StopAtStep(100), /*global_step=*/10);
-  ASSERT_TRUE(Step(kChief, 0)->granted());
-  ASSERT_TRUE(Step(kB, 0)->granted());
-  StepRequest stop = MakeStep(kChief, 0);
-  stop.set_stop_reason("plateau");
-  *stop.mutable_evaluations() = MakeHistory(10, 0);
-  ASSERT_THAT(Send(stop, Number(kChief)), IsOk());
-  EXPECT_EQ(Step(kB, 1, 11)->phase(), STOPPING);
-  for (const Sender& sender : {kB, kChief}) Finish(sender);
-  EXPECT_EQ(coordinator().phase(), DONE);
-  EXPECT_EQ(coordinator().global_step(), 10);
-  EXPECT_EQ(coordinator().State().stop_reason(), "plateau");
-  EXPECT_EQ(coordinator().State().evaluations().global_step(), 10);
-}
-
-// kB has delivered before.
-TEST_F(CoordinatorEvaluationsTest, APlateau_DropsTheRoundThatWaitsForTheChief) {
-  Start(2, MakeSyncSpec(2, 2), StopAtStep(100), /*global_step=*/10);
-  ASSERT_TRUE(Step(kChief, 0)->granted());
-  ASSERT_TRUE(Step(kB, 0)->granted());
-  ASSERT_FALSE(Step(kB, 1, 11).has_value());
-  StepRequest stop = MakeStep(kChief, 0);
-  stop.set_stop_reason("plateau");
-  ASSERT_THAT(Send(stop, Number(kChief)), IsOk());
-  EXPECT_EQ(Take(kB)->phase(), STOPPING);
-  for (const Sender& sender : {kB, kChief}) Finish(sender);
-  EXPECT_EQ(coordinator().global_step(), 10);
-  EXPECT_EQ(coordinator().phase(), DONE);
-}
-
 TEST_F(CoordinatorEvaluationsTest, InBoundedStaleness_AGrantHasItsUpdates) {
   Start(2, MakeBoundedSpec(3), StopAtStep(100), /*global_step=*/10);
   ASSERT_EQ(FactorOf(StepWith(MakeHistory(10, 0.5), kChief, 0)), 0);

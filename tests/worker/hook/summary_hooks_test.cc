@@ -135,6 +135,17 @@ TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {
   EXPECT_EQ(Tags(), std::set<std::string>{"test_loss"});
 }
 
+TEST_F(SummaryHooksTest, FiguresAndTablesHaveTheNameOfTheHalf) {
+  EvaluationResult result{10, 1, {{{"accuracy", 0.5}}, {}}};
+  result.metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 2}}}};
+  result.half = "validation";
+  MakeEvaluationSummaries(writer_.get(), {})(7, result);
+  writer_->Flush();
+  EXPECT_EQ(Tags(), (std::set<std::string>{"validation_accuracy",
+                                           "validation_confusion_matrix",
+                                           "validation_loss"}));
+}
+
 TEST_F(SummaryHooksTest, PeriodsChooseTheHooks) {
   EXPECT_THAT(MakeHooks(), SizeIs(3));
   training_.mutable_summary()->set_histograms_every_steps(10);

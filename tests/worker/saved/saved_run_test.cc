@@ -110,6 +110,35 @@ TEST_F(SavedRunTest, ARegressionTrainsEvaluatesAndPredicts) {
   }
 }
 
+TEST_F(SavedRunTest, TheValidationHalfOfTheRunIsEvaluatedAndPredicted) {
+  std::string rows = "x,y,label\n";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&rows, i % 7, ",", i % 5, ",", i % 7 - i % 5, "\n");
+  }
+  Write("train.csv", rows);
+  const std::string training =
+      absl::StrCat(kRegression, "input { validation_fraction: 0.3 }");
+  ASSERT_EQ(Train(training), kExitDone);
+  const auto result = ReadResult(train_dir_);
+  ASSERT_THAT(result, IsOk());
+  SavedRunOptions options = Saved(training, "figures.json");
+  EXPECT_THAT(EvaluateSaved(options), StatusIs(absl::StatusCode::kNotFound,
+                                               HasSubstr("--half=validation")));
+  options.half = Split::kValidation;
+  ASSERT_THAT(EvaluateSaved(options), IsOk());
+  const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
+  ASSERT_THAT(figures, IsOk());
+  for (const char* name :
+       {"validation_mean_absolute_error", "validation_loss"}) {
+    ASSERT_NE(figures->Find(name), nullptr);
+    EXPECT_EQ(figures->Find(name)->text, result->Find(name)->text) << name;
+  }
+  options.output = dir_ + "/out.csv";
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_EQ(absl::StrCat(LinesOf("out.csv").size() - 1),
+            result->Find("validation_examples")->text);
+}
+
 TEST_F(SavedRunTest, AClassifierNamesTheClassesInOrder) {
   const std::string rows =
       "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n5,1,left\n";

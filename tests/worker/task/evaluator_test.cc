@@ -75,6 +75,25 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
   EXPECT_FALSE(coordination.held);
 }
 
+class ValidationRows : public CountingDataSet {
+ public:
+  using CountingDataSet::CountingDataSet;
+  Split half() const override { return Split::kValidation; }
+};
+
+TEST_F(EvaluatorTest, FiguresAreOfTheHalfWhoseRowsTheyAre) {
+  const ValidationRows data_set(kClasses);
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
+  const auto result = evaluator.Evaluate(GoOn);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("validation_accuracy"), 0.1);
+  const ValidationRows none(0);
+  Evaluator of_none({}, &none, tiny_.model(), tiny_.client());
+  EXPECT_THAT(of_none.Evaluate(GoOn),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the validation half is empty")));
+}
+
 // Whose rows from one on are bad.
 class TornDataSet : public CountingDataSet {
  public:
@@ -167,6 +186,10 @@ TEST(CheckNoEvaluationTest, NamesTheFieldThatWantsATestHalf) {
   EXPECT_THAT(CheckNoEvaluation(training),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("stop.plateau.metric is test_accuracy")));
+  training.mutable_input()->set_validation_fraction(0.1);
+  EXPECT_THAT(CheckNoEvaluation(training), IsOk());
+  EXPECT_THAT(DescribeNoEvaluation(training),
+              HasSubstr("no files of a test half: the validation half alone"));
 }
 
 }  // namespace

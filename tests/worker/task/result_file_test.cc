@@ -22,7 +22,7 @@ std::string ReadAll(const std::string& path) {
 TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   TrainingResult result;
   result.model = "a \"quoted\"\nname";
-  MetricResult& metrics = result.evaluation.emplace().metrics;
+  MetricResult& metrics = result.evaluations.emplace_back().metrics;
   metrics.values = {{"accuracy", 0.91}};
   metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
   result.workers.resize(2);
@@ -38,6 +38,31 @@ TEST(ResultFileTest, IsValidJsonWithEveryMember) {
         "time_to_first_step_s", "stop_reason", "muster_version"}) {
     EXPECT_NE(json->Find(name), nullptr) << name;
   }
+}
+
+TEST(ResultFileTest, EachHalfHasItsFigures) {
+  TrainingResult result;
+  EvaluationResult validated{20, 0.5, {{{"accuracy", 0.75}}, {}}};
+  validated.half = "validation";
+  validated.non_finite = 1;
+  EvaluationResult tested{10, 0.25, {}};
+  validated.metrics.tables = {{"confusion_matrix", {{3}}}};
+  tested.metrics.tables = {{"confusion_matrix", {{4}}}};
+  result.evaluations = {validated, tested};
+  const std::string text = ResultJson(result);
+  const auto json = ParseJson(text);
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("validation_accuracy")->text, "0.75");
+  EXPECT_EQ(json->Find("validation_loss")->text, "0.5");
+  EXPECT_EQ(json->Find("validation_examples")->text, "20");
+  EXPECT_EQ(json->Find("validation_non_finite_rows")->text, "1");
+  EXPECT_NE(json->Find("validation_confusion_matrix"), nullptr);
+  EXPECT_EQ(json->Find("test_loss")->text, "0.25");
+  EXPECT_EQ(json->Find("test_accuracy"), nullptr);
+  EXPECT_NE(json->Find("confusion_matrix"), nullptr);
+  EXPECT_TRUE(HasEvaluations(text, result.evaluations));
+  result.evaluations[1].loss = 0.5;
+  EXPECT_FALSE(HasEvaluations(text, result.evaluations));
 }
 
 TEST(ResultFileTest, WithoutATestHalf_HasNoFiguresOfOne) {

@@ -265,7 +265,7 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
         "input.shuffle=false", "gradient.clip.by_norm=1",
         "optimizer.schedule.warmup_steps=3", "non_finite.allow=true",
         "input.header=false", "input.test_fraction=0.1",
-        "input.decode=SCALED"}) {
+        "input.validation_fraction=0.1", "input.decode=SCALED"}) {
     EXPECT_NE(FingerprintAfter(assignment), base) << assignment;
   }
   for (const char* assignment :

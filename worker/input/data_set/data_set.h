@@ -6,13 +6,21 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/tensor/shape.h"
 #include "proto/data_schema.pb.h"
 
 namespace muster {
 
-// Which half of a data set.
-enum class Split { kTrain, kTest };
+// Which half of a data set. The validation half is a part of the training
+// half's rows, by input.validation_fraction.
+enum class Split { kTrain, kTest, kValidation };
+
+// "training", "test" or "validation".
+inline absl::string_view HalfName(Split half) {
+  if (half == Split::kTrain) return "training";
+  return half == Split::kTest ? "test" : "validation";
+}
 
 // Where one example is written. A null pointer: that part is not wanted.
 struct ExampleMemory {
@@ -31,6 +39,9 @@ class DataSet {
   virtual ~DataSet() = default;
 
   virtual int64_t num_examples() const = 0;
+
+  // The half that these rows are.
+  virtual Split half() const { return Split::kTest; }
 
   // The shape of one example, as the model wants it.
   virtual const Shape& example_shape() const = 0;

@@ -48,6 +48,7 @@ class PartsDataSet : public DataSet {
   int64_t num_examples() const override {
     return ends_.empty() ? 0 : ends_.back();
   }
+  Split half() const override { return request_.split; }
   const Shape& example_shape() const override {
     return mapper_ == nullptr ? request_.example_shape
                               : mapper_->example_shape();
