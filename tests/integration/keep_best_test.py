@@ -60,6 +60,9 @@ class KeepBestTest(harness.TestCase):
         code, output = self.use("evaluate", "--checkpoint=1")
         self.assertEqual(code, 3, output)
         self.assertIn("there is no checkpoint of step 1 in", output)
+        code, output = self.use("evaluate", "--checkpoint=bets")
+        self.assertEqual(code, 2, output)
+        self.assertIn("wanted newest, best or a global step", output)
         with open(os.path.join(best["checkpoint"], "parameters.safetensors"),
                   "r+b") as file:
             file.truncate(100)
@@ -82,9 +85,6 @@ class KeepBestTest(harness.TestCase):
                 *self.training_flags(TRAINING, "wrong", flag)])
             self.assertEqual(code, 2, output)
             self.assertIn(message, output)
-        code, output = self.use("evaluate", "--checkpoint=bets")
-        self.assertEqual(code, 2, output)
-        self.assertIn("wanted newest, best or a global step", output)
 
 
 if __name__ == "__main__":

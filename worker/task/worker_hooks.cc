@@ -132,6 +132,13 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
                               const std::string& folder, const EndRecord& end) {
     files->MarkFinished(folder, end, (*session)->job_state().stop());
   };
+  AddEvaluation(&parts);
+  return parts;
+}
+
+void WorkerHooks::AddEvaluation(SessionHooks::Parts* parts) const {
+  ChiefParts* const chief = worker_.chief;
+  const auto* const session = worker_.session;
   const auto evaluate_with =
       [session](Evaluator* evaluator) -> Evaluation::Evaluate {
     if (evaluator == nullptr) return nullptr;
@@ -139,18 +146,18 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
       return evaluator->Evaluate([session] { return (*session)->MayGoOn(); });
     };
   };
-  parts.evaluate = evaluate_with(chief->evaluator());
-  parts.evaluate_at_end = evaluate_with(chief->evaluator_at_end());
-  parts.evaluate_cut = [chief, session](const PendingSave& cut) {
+  parts->evaluate = evaluate_with(chief->evaluator());
+  parts->evaluate_at_end = evaluate_with(chief->evaluator_at_end());
+  parts->evaluate_cut = [chief, session](const PendingSave& cut) {
     return chief->evaluator()->Evaluate(
         cut.read, [session] { return (*session)->MayGoOn(); });
   };
-  parts.settle_evaluations = [chief, options = &placed().options()](
-                                 int64_t model_epoch, EvaluationHistory known) {
+  parts->settle_evaluations = [chief, options = &placed().options()](
+                                  int64_t model_epoch,
+                                  EvaluationHistory known) {
     return SettleEvaluations(chief->file_system(), options->train_dir,
                              model_epoch, std::move(known), options->reporter);
   };
-  return parts;
 }
 
 absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
