@@ -2,9 +2,12 @@
 #ifndef WORKER_SAVED_SAVED_RUN_H_
 #define WORKER_SAVED_SAVED_RUN_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/base/clock.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/task/saved_model.h"
 
@@ -23,6 +26,9 @@ enum class PredictionValues {
 
 struct SavedRunOptions {
   SavedModel::Options model;
+  // As ProgressOutput's.
+  std::function<void(absl::string_view text)> show_live;
+  const Clock* clock = SystemClock();
   // One of them: see SavedModel::Load.
   std::string train_dir;
   InitialWeights::Options init;

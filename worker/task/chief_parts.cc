@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
     parts->evaluator_ = std::make_unique<Evaluator>(
         worker.options->training.evaluation(), worker.test_set,
         worker.test_model, worker.client, parts->rounds_.get(),
-        worker.bad_records);
+        worker.bad_records, ProgressOutputOf(*worker.options));
   }
   return parts;
 }

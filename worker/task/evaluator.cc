@@ -111,18 +111,23 @@ absl::Status NoRowsError(bool bad) {
 
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
-    Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records) {
+    Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records,
+    const ProgressOutput& output) {
   ASSIGN_OR_RETURN(EvaluationSums sums, EvaluationSums::Create(spec, *model));
   const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
+  WorkProgress progress(output);
+  progress.Begin({"evaluation", data_set.num_examples()});
   int64_t next = 0;
   while (true) {
     if (!go_on()) return StoppedError("evaluation");
+    const int64_t first = next;
     ASSIGN_OR_RETURN(
-        next, OfFile(FillBatchInOrder(data_set, next, bad_records, batch)));
+        next, OfFile(FillBatchInOrder(data_set, first, bad_records, batch)));
     if (batch.rows == 0) break;
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));
     sums.Add(batch, *model, step.loss);
+    progress.Add(next - first);
   }
   if (sums.examples() == 0) return NoRowsError(/*bad=*/next > 0);
   if (bad_records != nullptr) {
@@ -133,13 +138,15 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
 
 Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
                      CompiledModel* model, ParameterClient* client,
-                     RoundPauser* rounds, BadRecords* bad_records)
+                     RoundPauser* rounds, BadRecords* bad_records,
+                     ProgressOutput output)
     : spec_(spec),
       data_set_(data_set),
       model_(model),
       client_(client),
       rounds_(rounds),
       bad_records_(bad_records),
+      output_(std::move(output)),
       batch_(MakeBatch(*data_set, model->batch_size())) {
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     into_.push_back(MutableViewOf(model->parameter(static_cast<int>(i))));
@@ -157,7 +164,8 @@ absl::Status Evaluator::Pull() {
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate(
     absl::FunctionRef<bool()> go_on) {
   RETURN_IF_ERROR(Pull());
-  return EvaluateModel(spec_, *data_set_, model_, batch_, go_on, bad_records_);
+  return EvaluateModel(spec_, *data_set_, model_, batch_, go_on, bad_records_,
+                       output_);
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/work_progress.h"
 #include "proto/training.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
@@ -61,11 +62,11 @@ absl::Status NoRowsError(bool bad);
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
 // for an empty data set; stopped (IsStopped) once `go_on`, asked before each
 // batch, says no; MetricSet::Create's; the model's. With `bad_records` bad rows
-// are left out, counted and told.
+// are left out, counted and told. `output` shows how far it is.
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on,
-    BadRecords* bad_records = nullptr);
+    BadRecords* bad_records = nullptr, const ProgressOutput& output = {});
 
 // An evaluation of a whole data set with the newest parameters. One thread.
 class Evaluator {
@@ -73,10 +74,11 @@ class Evaluator {
   // `data_set`, `model` (in evaluate mode), `client` and `rounds` outlive this.
   // `spec` has the metrics. `rounds` is null but in synchronous replication,
   // where every shard's values are then those after the newest update.
-  // `bad_records` is EvaluateModel's.
+  // `bad_records` and `output` are EvaluateModel's.
   Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
             CompiledModel* model, ParameterClient* client,
-            RoundPauser* rounds = nullptr, BadRecords* bad_records = nullptr);
+            RoundPauser* rounds = nullptr, BadRecords* bad_records = nullptr,
+            ProgressOutput output = {});
 
   // Pulls the parameters, then reads the data set in order. Errors:
   // EvaluateModel's.
@@ -91,6 +93,7 @@ class Evaluator {
   ParameterClient* const client_;
   RoundPauser* const rounds_;
   BadRecords* const bad_records_;
+  const ProgressOutput output_;
   // The model's parameters.
   std::vector<MutableTensorView> into_;
   Batch batch_;

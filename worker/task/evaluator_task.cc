@@ -102,7 +102,7 @@ absl::Status EvaluatorTask::OpenTestHalfBy(
   if (test_set_ != nullptr && is_open_so) return absl::OkStatus();
   ASSIGN_OR_RETURN(test_set_, OpenTestHalf(options_.training, *saved_->model(),
                                            LabelsOf(saved_->model()->loss()),
-                                           run, options_.reporter));
+                                           run, ProgressOutputOf(options_)));
   batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
   opened_by_ = std::move(run);
   return absl::OkStatus();
@@ -186,7 +186,8 @@ absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
                               [&] { return saved_->LoadCheckpoint(reader); }));
   return EvaluateModel(
       options_.training.evaluation(), *test_set_, saved_->model(), batch_,
-      [this] { return !interrupted(); }, bad_records_.get());
+      [this] { return !interrupted(); }, bad_records_.get(),
+      ProgressOutputOf(options_));
 }
 
 void EvaluatorTask::Report(const CheckpointReader& reader,

@@ -118,10 +118,13 @@ absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
     const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const std::shared_ptr<const DataSchema>& run, const Reporter& reporter) {
+    const std::shared_ptr<const DataSchema>& run,
+    const ProgressOutput& output) {
+  const Reporter& reporter = output.reporter;
   if (run != nullptr) RETURN_IF_ERROR(CheckRunTraining(*run, training));
-  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> test_half,
-                   OpenDataSet(training, model, Split::kTest, kind, run));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<DataSet> test_half,
+      OpenDataSet(training, model, Split::kTest, kind, run, output));
   SayRemarks("test data", test_half->Remarks(), reporter);
   if (run == nullptr) return test_half;
   const DataSchema now =

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/reporter.h"
+#include "common/base/work_progress.h"
 #include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
 #include "worker/checkpoint/run_schema.h"
@@ -56,11 +57,11 @@ absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
                                         const Reporter& reporter);
 
 // The test half of a run whose model is used, with labels of `kind`, as `run`
-// says (null: it does not); says what changed. Errors: OpenDataSet's,
-// CheckSchemaChange's.
+// says (null: it does not); says what changed, in lines of `output`. Errors:
+// OpenDataSet's, CheckSchemaChange's.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
     const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const std::shared_ptr<const DataSchema>& run, const Reporter& reporter);
+    const std::shared_ptr<const DataSchema>& run, const ProgressOutput& output);
 
 }  // namespace muster
 

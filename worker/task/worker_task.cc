@@ -235,8 +235,9 @@ absl::Status WorkerTask::OpenTestHalf(std::shared_ptr<const DataSchema> run) {
     options_.reporter.Info(DescribeNoEvaluation(training));
     return CheckNoEvaluation(training);
   }
-  ASSIGN_OR_RETURN(test_set_, OpenDataSet(training, towers_->model(),
-                                          Split::kTest, std::move(run)));
+  ASSIGN_OR_RETURN(test_set_,
+                   OpenDataSet(training, towers_->model(), Split::kTest,
+                               std::move(run), ProgressOutputOf(options_)));
   SayRemarks("test data", test_set_->Remarks(), options_.reporter);
   return absl::OkStatus();
 }
@@ -268,7 +269,8 @@ absl::StatusOr<DataSchema> WorkerTask::OpenTrainingHalf(
     return stream->Schema();
   }
   ASSIGN_OR_RETURN(data_set_,
-                   OpenDataSet(training, towers_->model(), Split::kTrain, run));
+                   OpenDataSet(training, towers_->model(), Split::kTrain, run,
+                               ProgressOutputOf(options_)));
   SayData(data_set_->Files(), data_set_->Remarks());
   return data_set_->Schema();
 }
@@ -490,7 +492,7 @@ absl::Status WorkerTask::CreateHooks() {
   options.saves = !options_.train_dir.empty();
   options.training = options_.training;
   options.steps_per_epoch = EpochUpdates();
-  options.progress = options_.progress;
+  options.progress.every = options_.progress_every;
   if (bad_records_ != nullptr) {
     options.progress.bad_records = [this] { return bad_records_->count(); };
   }
@@ -505,7 +507,7 @@ absl::Status WorkerTask::CreateHooks() {
     return WriteFile(path, content);
   };
   if (is_chief()) parts.write_watch = chief_->write_watch();
-  parts.write_progress = options_.write_progress;
+  parts.progress_output = ProgressOutputOf(options_);
   parts.reporter = options_.reporter;
   parts.trained = [this](absl::Time now) {
     return chief_->saver()->Trained(now);

@@ -181,20 +181,21 @@ LabelKind LabelsOf(const LossType& loss) {
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    std::shared_ptr<const DataSchema> run) {
+    std::shared_ptr<const DataSchema> run, const ProgressOutput& output) {
   return OpenDataSet(training, model, split, LabelsOf(model.loss()),
-                     std::move(run));
+                     std::move(run), output);
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    LabelKind kind, std::shared_ptr<const DataSchema> run) {
+    LabelKind kind, std::shared_ptr<const DataSchema> run,
+    const ProgressOutput& output) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
   const LabelSpec labels = LabelsFor(model, kind);
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set,
                    CreateDataSet(training.input(), shape,
                                  static_cast<uint64_t>(training.seed()), split,
-                                 labels, std::move(run)));
+                                 labels, std::move(run), output));
   RETURN_IF_ERROR(
       CheckOutputs(training, *data_set, model.num_outputs(), RunKind::kKnown));
   return data_set;

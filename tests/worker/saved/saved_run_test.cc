@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -17,11 +18,13 @@
 #include "absl/strings/str_split.h"
 #include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/saved/saved_training.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -95,6 +98,17 @@ TEST_F(SavedRunTest, ARegressionTrainsEvaluatesAndPredicts) {
   ASSERT_THAT(figures, IsOk());
   for (const char* name : {"test_mean_absolute_error", "test_loss"}) {
     EXPECT_EQ(figures->Find(name)->text, result->Find(name)->text) << name;
+  }
+
+  const TickingClock clock(absl::Seconds(10));
+  for (const auto& [use, work] : {std::pair(&EvaluateSaved, "evaluation"),
+                                  std::pair(&PredictSaved, "prediction")}) {
+    SavedRunOptions slow = Saved(kRegression, "slow.csv");
+    slow.clock = &clock;
+    ASSERT_THAT(use(slow), IsOk());
+    EXPECT_THAT(Lines(),
+                Contains(AllOf(HasSubstr(absl::StrCat(work, ": 3 of 4 rows, ")),
+                               HasSubstr("s left"))));
   }
 
   // Rows without a label, and no training half.

@@ -19,7 +19,6 @@ class SessionHooksTest : public ::testing::Test {
  protected:
   std::unique_ptr<SessionHooks> Make() {
     SessionHooks::Parts parts;
-    parts.write_progress = [](absl::string_view) {};
     parts.begin_save = [this]() -> absl::StatusOr<PendingSave> {
       calls_.push_back("save");
       return PendingSave{1, [] { return std::string("ckpt-1"); }};

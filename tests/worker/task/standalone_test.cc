@@ -24,6 +24,7 @@
 #include "common/config/json.h"
 #include "proto/cluster.pb.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/task/local_training.h"
 #include "worker/session/session_messages.h"
 #include "worker/task/worker_task.h"
@@ -36,6 +37,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kTraining[] = R"pb(
   model {
@@ -71,11 +73,12 @@ class StandaloneTest : public LocalTraining {
     EXPECT_THAT(options, IsOk());
     if (!options.ok()) return -1;
     options->profiled.count = profile_steps_;
-    options->progress.every = absl::ZeroDuration();
-    options->write_progress = [this](absl::string_view line) {
-      reporter().Info(line);
-      on_progress_();
-    };
+    options->progress_every = absl::ZeroDuration();
+    options->reporter =
+        Reporter([this](Reporter::Level level, absl::string_view line) {
+          reporter().Report(level, line);
+          if (absl::StrContains(line, " steps_per_s=")) on_progress_();
+        });
     const auto task = CreateTask(*options);
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
@@ -91,6 +94,20 @@ class StandaloneTest : public LocalTraining {
   // Called after each line of progress: after a step.
   std::function<void()> on_progress_ = [] {};
 };
+
+TEST_F(StandaloneTest, WhatTakesLong_ShowsItsRows) {
+  const TickingClock clock(absl::Seconds(10));
+  auto options = MakeOptions(kTraining, {"stop.steps=1"}, NewTrainDir("long"));
+  ASSERT_THAT(options, IsOk());
+  options->clock = &clock;
+  options->max_wait = absl::InfiniteDuration();
+  const auto task = CreateTask(*options);
+  ASSERT_THAT(task, IsOk());
+  EXPECT_EQ((*task)->Run(), kExitDone);
+  EXPECT_THAT(Lines(),
+              AllOf(Contains(StartsWith("I labels of the training data: ")),
+                    Contains(StartsWith("I evaluation: 64 of 64 rows, "))));
+}
 
 TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
   const auto train = [this](const std::vector<std::string>& settings) {

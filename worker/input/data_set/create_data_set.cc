@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -164,10 +165,13 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 
 absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels, std::shared_ptr<const DataSchema> run) {
+    const LabelSpec& labels, std::shared_ptr<const DataSchema> run,
+    const ProgressOutput& output) {
   ASSIGN_OR_RETURN(DataSetRequest request,
                    MakeDataSetRequest(spec, input_shape, seed, split, labels));
   request.run = std::move(run);
+  request.progress = std::make_shared<WorkProgress>(output);
+  const absl::Cleanup finish = [&request] { request.progress->Finish(); };
   RETURN_IF_ERROR(CheckRunFraction(request));
   ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
   if (spec.test_fraction() > 0) return OpenSplit(type, request, input_shape);

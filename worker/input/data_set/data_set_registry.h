@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "common/base/work_progress.h"
 #include "common/tensor/shape.h"
 #include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
@@ -47,6 +48,9 @@ struct DataSetRequest {
   // The run's, by which columns and classes go; null: a new run's training
   // half.
   std::shared_ptr<const DataSchema> run = nullptr;
+  // The progress of the opening, after which nobody uses it: shared with what
+  // keeps the request.
+  std::shared_ptr<WorkProgress> progress = std::make_shared<WorkProgress>();
 };
 
 // The texts that a type has for classes. The names of both halves get their

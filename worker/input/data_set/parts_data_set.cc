@@ -27,7 +27,15 @@ absl::StatusOr<std::unique_ptr<PartsDataSet>> PartsDataSet::Open(
   return data_set;
 }
 
+void PartsDataSet::BeginWork(absl::string_view name, int64_t total) const {
+  const bool is_test = request_.split == Split::kTest;
+  request_.progress->Begin(
+      {absl::StrCat(name, " of the ", is_test ? "test" : "training", " data"),
+       total});
+}
+
 absl::Status PartsDataSet::OpenParts() {
+  BeginWork("opening", /*total=*/0);
   ASSIGN_OR_RETURN(HalfParts half, FindParts(type_, request_));
   for (const PartFiles& files : half.parts) {
     RETURN_IF_ERROR(AddPart(files));
@@ -114,8 +122,10 @@ absl::Status PartsDataSet::CollectClassNames() {
   if (!columns_.has_value()) return absl::OkStatus();
   muster::ClassNames found(
       {}, /*has_numbers=*/type_.class_texts == ClassTexts::kNamesOrNumbers);
+  BeginWork("classes", num_examples());
   Row row;
   for (int64_t i = 0; i < num_examples(); ++i) {
+    request_.progress->AddRow();
     absl::Status status = ReadRow(i, columns_->labels(), &row);
     if (status.ok()) status = found.Number(columns_->ClassText(row)).status();
     if (!status.ok() && !SkipsLabel(status)) return WithPlace(status, i);
@@ -139,7 +149,9 @@ absl::Status PartsDataSet::ReadLabels() {
   into.label = targets.empty() ? &label : nullptr;
   into.targets = targets.empty() ? nullptr : targets.data();
   if (targets.empty()) classes_.assign(num_examples(), -1);
+  BeginWork("labels", num_examples());
   for (int64_t i = 0; i < num_examples(); ++i) {
+    request_.progress->AddRow();
     absl::Status status = ReadRow(i, columns_->labels(), &row);
     const bool is_whole = status.ok();
     if (is_whole) status = ReadLabel(row, into);

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
 #include "worker/input/data_set/column_matcher.h"
@@ -81,6 +82,8 @@ class PartsDataSet : public DataSet {
 
   // The part of a row, which becomes the row there.
   const Part& PartOf(int64_t* row) const;
+  // Shows the progress of so many rows of the half.
+  void BeginWork(absl::string_view name, int64_t total) const;
   absl::Status OpenParts();
   absl::Status AddPart(const PartFiles& files);
   absl::Status AddColumns(const Part& part, ExampleColumns columns);

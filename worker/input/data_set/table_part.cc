@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Part>> TablePart::Read(
     ASSIGN_OR_RETURN(const bool more, part.Next(&record));
     if (!more) break;
     RETURN_IF_ERROR(table->Add(type, columns, record));
+    request.progress->AddRow();
   }
   table->tail_.shrink_to_fit();
   return table;

@@ -124,7 +124,8 @@ class TfRecordPart : public Part {
   static absl::StatusOr<std::unique_ptr<Part>> Open(
       const DataSetRequest& request, const PartFiles& files,
       absl::Span<const Column> known) {
-    ASSIGN_OR_RETURN(TfRecordFile file, TfRecordFile::Open(files[0]));
+    ASSIGN_OR_RETURN(TfRecordFile file,
+                     TfRecordFile::Open(files[0], request.progress.get()));
     std::vector<Column> columns(known.begin(), known.end());
     int64_t row = 0;
     const auto next = [&](std::string* record,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/work_progress.h"
 #include "worker/input/image/other_entries.h"
 
 namespace muster {
@@ -35,12 +36,14 @@ struct ImageFolder {
 // that they lie in. No file is opened. A hidden sub-folder (.git) is no class.
 // Errors, each with the folder: NotFound; Unavailable (cannot be read);
 // InvalidArgument (no folder, no classes, a class without images, more than a
-// million folders).
-absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir);
+// million folders). `progress`, if there is one, counts entries as rows.
+absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir,
+                                            WorkProgress* progress = nullptr);
 
 // The images of `dir` itself, sorted by name, or, if there are none, those of
 // ScanImageFolder. Errors: ScanImageFolder's.
-absl::StatusOr<ImageFolder> ListImages(const std::string& dir);
+absl::StatusOr<ImageFolder> ListImages(const std::string& dir,
+                                       WorkProgress* progress = nullptr);
 
 }  // namespace muster
 
