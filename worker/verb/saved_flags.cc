@@ -71,7 +71,7 @@ CommandLineOptions DescribeSavedVerb(const std::string& verb,
 }
 
 int RunSavedVerb(
-    const std::string& verb, const CommandLine& command_line,
+    const CommandLine& command_line,
     const std::function<absl::Status(SavedRunOptions*)>& add,
     const std::function<absl::Status(const SavedRunOptions&)>& use) {
   const absl::Status logging = SetUpTaskLogging(/*task_name=*/"");
