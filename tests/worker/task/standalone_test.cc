@@ -24,7 +24,6 @@
 #include "common/config/json.h"
 #include "proto/cluster.pb.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/testing/ticking_clock.h"
 #include "tests/worker/task/local_training.h"
 #include "worker/session/session_messages.h"
 #include "worker/task/worker_task.h"
@@ -37,7 +36,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 constexpr char kTraining[] = R"pb(
   model {
@@ -94,20 +92,6 @@ class StandaloneTest : public LocalTraining {
   // Called after each line of progress: after a step.
   std::function<void()> on_progress_ = [] {};
 };
-
-TEST_F(StandaloneTest, WhatTakesLong_ShowsItsRows) {
-  const TickingClock clock(absl::Seconds(10));
-  auto options = MakeOptions(kTraining, {"stop.steps=1"}, NewTrainDir("long"));
-  ASSERT_THAT(options, IsOk());
-  options->clock = &clock;
-  options->max_wait = absl::InfiniteDuration();
-  const auto task = CreateTask(*options);
-  ASSERT_THAT(task, IsOk());
-  EXPECT_EQ((*task)->Run(), kExitDone);
-  EXPECT_THAT(Lines(),
-              AllOf(Contains(StartsWith("I labels of the training data: ")),
-                    Contains(StartsWith("I evaluation: 64 of 64 rows, "))));
-}
 
 TEST_F(StandaloneTest, TrainsAsWellWithEncodedGradients) {
   const auto train = [this](const std::vector<std::string>& settings) {
