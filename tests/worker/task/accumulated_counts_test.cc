@@ -22,7 +22,12 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::Pair;
 using ::testing::Pointwise;
 
@@ -56,7 +61,7 @@ constexpr char kTraining[] = R"pb(
     }
   }
   evaluation { every_steps: 10 }
-  checkpoint { every_steps: 10 keep: 9 }
+  checkpoint { every_steps: 30 keep: 9 }
   summary { every_steps: 10 }
   stop { steps: 40 }
   seed: 3
@@ -105,7 +110,7 @@ class AccumulatedCountsTest
       for (const Event& event : ReadEvents(ReadAll(entry.path()))) {
         for (const auto& value : event.summary().value()) {
           if (value.tag() != "learning_rate") continue;
-          rates[event.step()] = value.simple_value();
+          rates[event.step()] = value.tensor().float_val(0);
         }
       }
     }
@@ -138,15 +143,17 @@ TEST_P(AccumulatedCountsTest, SummariesCountUpdates) {
 TEST_P(AccumulatedCountsTest, EvaluationsAndCheckpointsCountUpdates) {
   const std::string train_dir = Train();
   PosixFileSystem files;
+  // One that is due while another is written comes after it.
   EXPECT_THAT(ListCheckpoints(&files, train_dir),
-              IsOkAndHolds(ElementsAre(40, 30, 20, 10, 0)));
+              IsOkAndHolds(AllOf(Contains(40), Each(AnyOf(0, Ge(30))))));
+  // The last one is that of the end.
   std::vector<std::string> evaluations;
   for (const std::string& line : Lines()) {
     if (line.find(" test_loss=") == std::string::npos) continue;
     evaluations.push_back(line.substr(0, line.find(" test_")));
   }
-  EXPECT_THAT(evaluations,
-              ElementsAre("I step=10", "I step=20", "I step=30", "I step=40"));
+  EXPECT_THAT(evaluations, ElementsAre("I step=10", "I step=20", "I step=30",
+                                       "I step=40", "I step=40"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
