@@ -155,9 +155,6 @@ class ShardModel : private PartApplier {
   Sender snapshot_owner_;
   uint64_t next_snapshot_ = 1;
   DeviceResidentParameters held_;
-
-  // Whether Apply has written the new values of the push under way.
-  bool is_published_ = false;
 };
 
 }  // namespace muster
