@@ -113,6 +113,7 @@ absl::StatusOr<Program> MakeProgram(const ModelSpec& spec,
   const Phase phase =
       options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
   ASSIGN_OR_RETURN(Program program, LowerModel(graph, batch_size, phase));
+  if (options.weighted) WeighRows(&program);
   FuseActivations(&program);
   RETURN_IF_ERROR(SplitProgram(spec, graph, options, &program));
   RETURN_IF_ERROR(AssignDevices(options, &program));
@@ -419,6 +420,7 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
   ASSIGN_OR_RETURN(const absl::Span<const float> input,
                    batch.Get<float>(kBatchInput));
   ASSIGN_OR_RETURN(const size_t labels, NumLabels(batch, plan_.labels.dtype));
+  if (is_weighted()) RETURN_IF_ERROR(batch.Get<float>(kBatchWeights).status());
   const size_t needed = batch.rows * example_elements_;
   const size_t needed_labels =
       batch.rows * (plan_.labels.shape.num_elements() / batch_size_);

@@ -233,19 +233,22 @@ class PlanCompiler {
     ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
                      CreateForward(op.desc, {src.layout}, builder_.backend()));
     std::vector<Reads> reads = {{Operand::kSrc, {src}}};
-    if (primitive->takes(Operand::kLabels)) {
-      reads.push_back({Operand::kLabels, {LabelsTensor(*primitive)}});
+    for (const Operand operand : {Operand::kLabels, Operand::kRowWeights}) {
+      if (!primitive->takes(operand)) continue;
+      reads.push_back({operand, {BatchTensor(*primitive, operand)}});
     }
     ASSIGN_OR_RETURN(const std::vector<Written> written,
                      builder_.Emit(op.name, std::move(primitive), reads));
     return FinishLoss(op.srcs[0], written);
   }
 
-  PlanTensor LabelsTensor(const Primitive& loss) {
-    const MemoryLayout& layout = loss.layout(Operand::kLabels);
-    builder_.plan().labels = layout;
+  PlanTensor BatchTensor(const Primitive& loss, Operand operand) {
+    const bool are_labels = operand == Operand::kLabels;
+    const MemoryLayout& layout = loss.layout(operand);
+    ExecutionPlan& plan = builder_.plan();
+    (are_labels ? plan.labels : plan.weights) = layout;
     PlanBuffer buffer;
-    buffer.space = BufferSpace::kLabels;
+    buffer.space = are_labels ? BufferSpace::kLabels : BufferSpace::kWeights;
     buffer.size_bytes = layout.size_bytes;
     return {builder_.AddBuffer(buffer), layout};
   }
