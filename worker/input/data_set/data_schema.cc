@@ -163,6 +163,11 @@ absl::Status CheckClasses(const DataLabel& run, const DataLabel& now) {
 }
 
 absl::Status CheckLabel(const DataLabel& run, const DataLabel& now) {
+  if (run.weight_column() != now.weight_column()) {
+    return Refused("input.weight_column was",
+                   absl::StrCat("'", ShownName(run.weight_column()), "'"),
+                   absl::StrCat("'", ShownName(now.weight_column()), "'"));
+  }
   const auto is_none = [](const DataLabel& label) {
     return label.kind().empty() || label.kind() == kNoLabel;
   };
@@ -207,6 +212,9 @@ DataSchema CompleteSchema(const InputSpec& input, uint64_t seed,
   DataSchema schema = std::move(training_half);
   schema.set_format(input.type());
   *schema.mutable_map() = input.map();
+  if (schema.label().weight_column() != input.weight_column()) {
+    schema.mutable_label()->set_weight_column(input.weight_column());
+  }
   if (test_half != nullptr) *schema.mutable_test() = test_half->test();
   if (input.test_fraction() > 0) {
     schema.set_test_fraction(input.test_fraction());
