@@ -10,8 +10,11 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
+#include "common/optimizer/update_rule.h"
 #include "common/rpc/call_table.h"
 #include "worker/client/call_status.h"
+#include "worker/input/row_position.h"
+#include "worker/task/worker_data.h"
 #include "worker/training/replication_settings.h"
 
 namespace muster {
@@ -19,67 +22,69 @@ namespace {
 
 constexpr absl::Duration kReportTimeout = absl::Seconds(10);
 
+// Says what is not as it is by default.
+void ReportReplication(const WorkerOptions& options) {
+  const ReplicationSpec& replication = options.training.replication();
+  if (replication.has_async() && ReplicationNumbers(replication).empty()) {
+    return;
+  }
+  options.reporter.Info(
+      absl::StrCat("replication: ",
+                   options.cluster.is_all_reduce()
+                       ? "all_reduce, in which the workers hold parameters: "
+                       : "",
+                   DescribeReplication(replication)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
-    const Worker& worker) {
-  const WorkerOptions& options = *worker.options;
-  const ReplicationSpec& replication = options.training.replication();
-  if (!replication.has_async() || !ReplicationNumbers(replication).empty()) {
-    options.reporter.Info(
-        absl::StrCat("replication: ",
-                     options.cluster.is_all_reduce()
-                         ? "all_reduce, in which the workers hold parameters: "
-                         : "",
-                     DescribeReplication(replication)));
-  }
-  auto parts = absl::WrapUnique(new ChiefParts(worker));
+    const WorkerSteps* steps, std::unique_ptr<CompiledModel> test_model,
+    std::function<bool()> go_on) {
+  auto parts = absl::WrapUnique(new ChiefParts(*steps));
+  ReportReplication(parts->options());
+  parts->test_model_ = std::move(test_model);
   parts->CreateWriteWatch();
-  RETURN_IF_ERROR(parts->write_watch()->Watch(
-      "opening of --train_dir", [&] { return OfFile(parts->OpenTrainDir()); }));
+  RETURN_IF_ERROR(parts->write_watch()->Watch("opening of --train_dir", [&] {
+    return OfFile(parts->OpenTrainDir(std::move(go_on)));
+  }));
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
-  if (worker.test_set != nullptr) {
-    parts->evaluator_ = std::make_unique<Evaluator>(
-        worker.options->training.evaluation(), worker.test_set,
-        worker.test_model, worker.client, parts->rounds_.get(),
-        worker.bad_records);
-  }
+  if (parts->test_model_ != nullptr) parts->CreateEvaluator();
   return parts;
 }
 
 void ChiefParts::CreateWriteWatch() {
-  const WorkerOptions& options = *worker_.options;
   WriteWatch::Options watch;
-  watch.clock = options.clock;
-  watch.limit = absl::Seconds(options.training.checkpoint().max_save_seconds());
-  watch.reporter = options.reporter;
+  watch.clock = options().clock;
+  watch.limit =
+      absl::Seconds(options().training.checkpoint().max_save_seconds());
+  watch.reporter = options().reporter;
   watch.report = [this](const std::string& overdue) {
     ReportSaveRequest request;
-    *request.mutable_sender() = SenderOf(*worker_.options);
+    *request.mutable_sender() = SenderOf(options());
     request.set_overdue(overdue);
     // Should it get lost, it is said again or forgotten.
-    worker_.coordination->Call(kReportSaveCall, request,
-                               worker_.options->clock->Now() + kReportTimeout,
-                               [](const absl::StatusOr<ReportSaveReply>&) {});
+    steps_.coordination()->Call(kReportSaveCall, request,
+                                options().clock->Now() + kReportTimeout,
+                                [](const absl::StatusOr<ReportSaveReply>&) {});
   };
   write_watch_ = std::make_unique<WriteWatch>(std::move(watch));
 }
 
-absl::Status ChiefParts::OpenTrainDir() {
-  const WorkerOptions& options = *worker_.options;
+absl::Status ChiefParts::OpenTrainDir(std::function<bool()> go_on) {
   file_system_ = std::make_unique<PosixFileSystem>();
-  restored_files_ = std::make_unique<PosixFileSystem>(worker_.go_on);
-  if (options.train_dir.empty()) {
-    options.reporter.Info("no --train_dir: nothing is saved");
+  restored_files_ = std::make_unique<PosixFileSystem>(std::move(go_on));
+  if (options().train_dir.empty()) {
+    options().reporter.Info("no --train_dir: nothing is saved");
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(
-      lock_, TrainDirLock::Acquire(options.train_dir,
-                                   {options.incarnation, options.reporter}));
+      lock_, TrainDirLock::Acquire(options().train_dir, {options().incarnation,
+                                                         options().reporter}));
   // A chief that was killed in a save has left parts of it there.
-  RETURN_IF_ERROR(CleanTrainDir(file_system_.get(), options.train_dir));
-  return ProbeTrainDir(file_system_.get(), options.train_dir);
+  RETURN_IF_ERROR(CleanTrainDir(file_system_.get(), options().train_dir));
+  return ProbeTrainDir(file_system_.get(), options().train_dir);
 }
 
 absl::Status ChiefParts::CheckHeld() const {
@@ -93,57 +98,65 @@ absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
 }
 
 absl::Status ChiefParts::CreateLoader() {
-  const WorkerOptions& options = *worker_.options;
+  const WorkerData& data = steps_.data();
   ASSIGN_OR_RETURN(
       weights_, write_watch_->WatchRead("opening of the initial weights", [&] {
-        return InitialWeights::OpenForRun(restored_files_.get(), options.init,
-                                          worker_.placed->tensors,
-                                          options.train_dir, options.reporter);
+        return InitialWeights::OpenForRun(restored_files_.get(), options().init,
+                                          steps_.placed().model().tensors,
+                                          options().train_dir,
+                                          options().reporter);
       }));
   ModelLoader::Options load;
   load.file_system = restored_files_.get();
-  load.train_dir = options.train_dir;
-  load.client = worker_.client;
-  load.placed = worker_.placed;
-  load.model = worker_.model;
-  load.seed = static_cast<uint64_t>(options.training.seed());
+  load.train_dir = options().train_dir;
+  load.client = steps_.client();
+  load.placed = &steps_.placed().model();
+  load.model = &steps_.towers().model();
+  load.seed = static_cast<uint64_t>(options().training.seed());
   load.weights = weights_.get();
-  load.read_from = options.read_from;
-  load.tasks = worker_.tasks;
-  load.rows = {worker_.num_examples, worker_.shape.worker_rows(),
-               worker_.row_order};
-  load.goal.stop = options.training.stop();
-  load.data = worker_.schema.training().files();
-  load.reporter = options.reporter;
+  load.read_from = options().read_from;
+  load.tasks = steps_.placed().job().tasks;
+  load.rows = {data.num_examples(), steps_.towers().shape().worker_rows(),
+               data.training_set() == nullptr ? RowOrder::kStream
+                                              : RowOrder::kPermutation};
+  load.goal.stop = options().training.stop();
+  load.data = data.schema().training().files();
+  load.reporter = options().reporter;
   load.watch = write_watch_.get();
   loader_ = std::make_unique<ModelLoader>(load);
   return absl::OkStatus();
 }
 
 void ChiefParts::CreateSaver() {
-  const WorkerOptions& options = *worker_.options;
   ModelSaver::Options save;
-  save.sender = SenderOf(options);
-  if (options.training.replication().has_sync()) {
-    rounds_ = std::make_unique<RoundPauser>(options.clock, worker_.coordination,
-                                            save.sender);
+  save.sender = SenderOf(options());
+  if (options().training.replication().has_sync()) {
+    rounds_ = std::make_unique<RoundPauser>(options().clock,
+                                            steps_.coordination(), save.sender);
   }
-  save.clock = options.clock;
+  save.clock = options().clock;
   save.file_system = file_system_.get();
-  save.train_dir = options.train_dir;
-  save.client = worker_.client;
-  save.coordination = worker_.coordination;
+  save.train_dir = options().train_dir;
+  save.client = steps_.client();
+  save.coordination = steps_.coordination();
   save.rounds = rounds_.get();
-  save.placed = worker_.placed;
-  save.tasks = worker_.tasks;
-  for (const SlotDef& slot : worker_.update_rule->slots())
+  save.placed = &steps_.placed().model();
+  save.tasks = steps_.placed().job().tasks;
+  for (const SlotDef& slot : steps_.placed().update_rule()->slots())
     save.slots.push_back(slot.name);
-  save.seed = options.training.seed();
-  save.schema = worker_.schema;
-  const CheckpointSpec& checkpoint = options.training.checkpoint();
+  save.seed = options().training.seed();
+  save.schema = steps_.data().schema();
+  const CheckpointSpec& checkpoint = options().training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
-  save.reporter = options.reporter;
+  save.reporter = options().reporter;
   saver_ = std::make_unique<ModelSaver>(save);
+}
+
+void ChiefParts::CreateEvaluator() {
+  evaluator_ = std::make_unique<Evaluator>(
+      options().training.evaluation(), steps_.data().test_set(),
+      test_model_.get(), steps_.client(), rounds_.get(),
+      steps_.data().bad_records());
 }
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,57 +10,29 @@
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/train_dir_lock.h"
 #include "common/checkpoint/write_watch.h"
-#include "common/cluster/task_id.h"
-#include "common/optimizer/update_rule.h"
-#include "common/rpc/link.h"
-#include "proto/data_schema.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/model_loader.h"
 #include "worker/checkpoint/model_saver.h"
-#include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
-#include "worker/input/bad_records.h"
-#include "worker/input/data_set/data_set.h"
-#include "worker/input/row_position.h"
 #include "worker/session/round_pauser.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/worker_options.h"
-#include "worker/tower/batch_plan.h"
-#include "worker/training/placed_model.h"
+#include "worker/task/worker_steps.h"
 
 namespace muster {
 
 // The parts that only a chief has: the train_dir, locked, and what loads, saves
-// and evaluates the model. Each part says which threads may use it.
+// and evaluates the model. The fifth stage of a WorkerTask. Each part says
+// which threads may use it.
 class ChiefParts {
  public:
-  // The worker's other parts; all outlive these.
-  struct Worker {
-    const WorkerOptions* options = nullptr;
-    std::vector<TaskId> tasks;
-    BatchPlan shape;
-    const UpdateRule* update_rule = nullptr;
-    const PlacedModel* placed = nullptr;
-    ParameterClient* client = nullptr;
-    Link* coordination = nullptr;
-    CompiledModel* model = nullptr;
-    // The training half's; a stream has no number of them.
-    int64_t num_examples = 0;
-    RowOrder row_order = RowOrder::kPermutation;
-    DataSchema schema;
-    // Both are null without a test half.
-    CompiledModel* test_model = nullptr;
-    const DataSet* test_set = nullptr;
-    // Null: a bad record is an error.
-    BadRecords* bad_records = nullptr;
-    // Restoring goes on; asked from then on.
-    std::function<bool()> go_on;
-  };
-
-  // Errors: those of TrainDirLock::Acquire, CleanTrainDir, ProbeTrainDir and
+  // `steps` outlives this. `test_model` evaluates; null without a test half.
+  // Restoring goes on while `go_on` says so. Errors: those of
+  // TrainDirLock::Acquire, CleanTrainDir, ProbeTrainDir and
   // InitialWeights::OpenForRun.
   static absl::StatusOr<std::unique_ptr<ChiefParts>> Create(
-      const Worker& worker);
+      const WorkerSteps* steps, std::unique_ptr<CompiledModel> test_model,
+      std::function<bool()> go_on);
 
   // Watches what the chief writes.
   WriteWatch* write_watch() { return write_watch_.get(); }
@@ -76,14 +47,19 @@ class ChiefParts {
   Evaluator* evaluator() { return evaluator_.get(); }
 
  private:
-  explicit ChiefParts(const Worker& worker) : worker_(worker) {}
+  explicit ChiefParts(const WorkerSteps& steps) : steps_(steps) {}
+
+  const WorkerOptions& options() const { return steps_.placed().options(); }
 
   void CreateWriteWatch();
-  absl::Status OpenTrainDir();
+  absl::Status OpenTrainDir(std::function<bool()> go_on);
   absl::Status CreateLoader();
   void CreateSaver();
+  void CreateEvaluator();
 
-  const Worker worker_;
+  const WorkerSteps& steps_;
+  // Null without a test half, as evaluator_.
+  std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<WriteWatch> write_watch_;
   std::unique_ptr<FileSystem> file_system_;
   // The same for what is restored: a stop ends it, and no save.

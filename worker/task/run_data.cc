@@ -116,21 +116,29 @@ absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
   return now;
 }
 
+absl::StatusOr<std::unique_ptr<DataSet>> OpenTestDataSet(
+    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
+    std::shared_ptr<const DataSchema> run, const Reporter& reporter) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<DataSet> test_half,
+      OpenDataSet(training, model, Split::kTest, kind, std::move(run)));
+  SayRemarks("test data", test_half->Remarks(), reporter);
+  return test_half;
+}
+
 absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
     const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
     const std::shared_ptr<const DataSchema>& run, const Reporter& reporter) {
   if (run != nullptr) RETURN_IF_ERROR(CheckRunTraining(*run, training));
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> test_half,
-                   OpenDataSet(training, model, Split::kTest, kind, run));
-  SayRemarks("test data", test_half->Remarks(), reporter);
-  if (run == nullptr) return test_half;
-  const DataSchema now =
+                   OpenTestDataSet(training, model, kind, run, reporter));
+  DataSchema now =
       CompleteSchema(training.input(), static_cast<uint64_t>(training.seed()),
-                     test_half->Schema(),
-                     /*test_half=*/nullptr);
-  RETURN_IF_ERROR(CheckSchemaChange(*run, now));
+                     test_half->Schema(), /*test_half=*/nullptr);
   // The files of labels that nobody asks for were not looked for.
-  if (kind != LabelKind::kNone) SayRemarks(*run, now, reporter);
+  RETURN_IF_ERROR(SettleSchema(run.get(), std::move(now),
+                               kind == LabelKind::kNone ? Reporter() : reporter)
+                      .status());
   return test_half;
 }
 

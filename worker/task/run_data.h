@@ -55,8 +55,14 @@ std::vector<std::string> DescribeOtherSource(const DataSchema& source,
 absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
                                         const Reporter& reporter);
 
+// The test half with labels of `kind`, opened by the schema `run` (null: it
+// says itself what it is); reports its remarks. Errors: OpenDataSet's.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenTestDataSet(
+    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
+    std::shared_ptr<const DataSchema> run, const Reporter& reporter);
+
 // The test half of a run whose model is used, with labels of `kind`, as `run`
-// says (null: it does not); says what changed. Errors: OpenDataSet's,
+// says (null: it does not); says what changed. Errors: OpenTestDataSet's,
 // CheckSchemaChange's.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
     const TrainingSpec& training, const CompiledModel& model, LabelKind kind,

@@ -2,10 +2,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
+#include "worker/task/report_lines.h"
 #include "worker/training/training_parts.h"
 
 namespace muster {
@@ -32,11 +32,7 @@ absl::Status SavedModel::CreateModel() {
   ASSIGN_OR_RETURN(model_, CompileTestModel(options_.training, devices_,
                                             options_.taken_bytes));
   if (!options_.log_device_placement) return absl::OkStatus();
-  const std::string table = model_->DescribePlan(devices_.names);
-  for (const absl::string_view line :
-       absl::StrSplit(table, '\n', absl::SkipEmpty())) {
-    options_.reporter.Info(line);
-  }
+  ReportLines(model_->DescribePlan(devices_.names), options_.reporter);
   return absl::OkStatus();
 }
 

@@ -1,49 +1,42 @@
 #ifndef WORKER_TASK_WORKER_TASK_H_
 #define WORKER_TASK_WORKER_TASK_H_
 
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "common/cluster/task_id.h"
-#include "common/optimizer/update_rule.h"
-#include "common/rpc/link.h"
-#include "common/rpc/parameter_link.h"
-#include "common/summary/event_file_writer.h"
-#include "proto/coordination_service.pb.h"
-#include "proto/data_schema.pb.h"
-#include "proto/tensor.pb.h"
-#include "proto/training.pb.h"
-#include "worker/checkpoint/run_schema.h"
 #include "worker/client/link/shard_link.h"
-#include "worker/client/parameter_client.h"
-#include "worker/executor/compiled_model.h"
-#include "worker/executor/device_update.h"
-#include "worker/hook/summary_hooks.h"
-#include "worker/input/bad_records.h"
-#include "worker/input/data_set/data_set.h"
-#include "worker/input/stream/example_stream.h"
 #include "worker/session/training_session.h"
-#include "worker/step/step_exchange.h"
-#include "worker/step/train_loop.h"
 #include "worker/task/chief_parts.h"
 #include "worker/task/health_server.h"
-#include "worker/task/result_file.h"
-#include "worker/task/session_hooks.h"
+#include "worker/task/placed_training.h"
+#include "worker/task/run_files.h"
+#include "worker/task/worker_data.h"
+#include "worker/task/worker_hooks.h"
+#include "worker/task/worker_job.h"
 #include "worker/task/worker_options.h"
-#include "worker/tower/batch_plan.h"
-#include "worker/tower/tower_group.h"
-#include "worker/training/placed_model.h"
-#include "worker/training/training_parts.h"
+#include "worker/task/worker_steps.h"
+#include "worker/task/worker_towers.h"
 
 namespace muster {
 
-// A worker or chief process, put together: device, model, data, client, hooks,
-// session. Run once.
+// A worker or chief process, put together in stages, each made from those
+// before it. Run once.
+//
+//   stage           owns                                made from
+//   WorkerJob       options, the job's tasks            options
+//   HealthServer    the own port                        job
+//   WorkerTowers    devices, compiled models            job
+//   WorkerData      both halves, schema, bad records    job, towers
+//   PlacedTraining  the job with the fitted training,   job (moved), towers,
+//                   update rule, placed model           data
+//   WorkerSteps     links, client, exchange, loop       placed, towers, data,
+//                                                       links
+//   ChiefParts      train_dir, loader, saver,           steps, test model
+//                   evaluator                           (towers, data)
+//   RunFiles        result.json and the like            steps, chief
+//   WorkerHooks     hooks, summaries                    steps, chief, files
+//   session         the run                             all of them
 class WorkerTask {
  public:
   // Errors: what is wrong with the configuration or the data, by name;
@@ -59,111 +52,25 @@ class WorkerTask {
   void RequestStop(int signal);
 
  private:
-  explicit WorkerTask(WorkerOptions options);
+  WorkerTask() = default;
 
-  bool is_chief() const { return options_.self == chief_task_; }
-  absl::Status CreateParts(WorkerLinks links);
-  absl::Status CreateTowers();
-  absl::Status OpenTestDevices(const TowerSetup& setup);
-  absl::Status CreateData();
-  // Fits the learning rate to the rows of an update and to the length of the
-  // training, before anything else sees the optimizer.
-  absl::Status FitOptimizer();
-  absl::Status CreateModel();
-  absl::Status CreateClient(std::vector<std::unique_ptr<ParameterLink>> links);
-  // Lets the device update the parameters, where that can be.
-  absl::Status PlaceParameterUpdates();
-  absl::Status CreateLoop();
-  void CreateExchange(bool changes_gradients);
-  absl::Status CreateChiefParts();
-  absl::Status CreateHealth();
-  absl::StatusOr<SummaryParts> MakeSummaryParts();
-  absl::Status CreateHooks();
-  absl::StatusOr<Profiler::Options> ProfileOptions() const;
-  void CreateSession();
-  // As SessionMachine::Options.finished.
-  std::string FinishedBefore(const JobGoal& goal) const;
-  TrainingSession::Options SessionOptions() const;
-  int WorkerIndex() const;
-  // The training half's; 0: it is a stream.
-  int64_t num_examples() const;
-  // Warns of what --init_from was trained to read, where it is not `now`.
-  void WarnOfOtherSource(const DataSchema& now) const;
-  // Leaves test_set_ null where there is no test half.
-  absl::Status OpenTestHalf(std::shared_ptr<const DataSchema> run);
-  // Returns its schema.
-  absl::StatusOr<DataSchema> OpenTrainingHalf(
-      const std::shared_ptr<const DataSchema>& run);
-  // The run that goes on; its schema is null if it is new, or does not say.
-  absl::StatusOr<RunSchema> FindSchema() const;
-  // Says what was found.
-  void SayData(const std::vector<std::string>& files,
-               const std::vector<std::string>& remarks) const;
-  // Updates of the parameters in one pass over the training set; 0: not known.
-  int64_t EpochUpdates() const;
-  std::vector<std::string> TowerDevices() const;
-  std::string TrainingText() const;
-  void SayTowers() const;
-  void SayDevicePlacement() const;
-  void SayLines(absl::string_view text) const;
-  void SayPlacement() const;
-  // Nothing but in all-reduce.
-  Traffic MeasuredTraffic() const;
-  JobState StateAtEnd() const;
-  TrainingResult DescribeRun() const;
-  // Keeps how the run has ended, for those who come later.
-  void MarkFinished(const std::string& folder, const EndRecord& end) const;
-  absl::Status WriteResult(const EndRecord& end) const;
-  // Into --train_dir; the chief says if that takes long.
-  absl::Status WriteFile(const std::string& path,
-                         const std::string& content) const;
+  absl::Status CreateStages(WorkerJob job, WorkerLinks links);
 
-  // The training's rates are scaled when the towers are known, before anybody
-  // reads them; then constant.
-  WorkerOptions options_;
-  // As it was given, before it is fitted to the cluster.
-  TrainingSpec given_training_;
-  // FinishedBefore of its own goal.
-  std::string finished_before_;
-  // The tasks of options_.cluster.
-  TaskId chief_task_;
-  std::vector<TaskId> tasks_;
-  std::vector<std::string> ps_addresses_;
+  // Made last and gone first; the others look whether it is there.
+  std::unique_ptr<TrainingSession> session_;
 
-  BatchPlan shape_;
-  // The shards' rule, as FitOptimizer leaves it; update_'s, too.
-  std::unique_ptr<UpdateRule> update_rule_;
-  OpenedTowers opened_;
-  // The model's update; null if the shards update the parameters.
-  DeviceUpdate* update_ = nullptr;
-  std::unique_ptr<TowerGroup> towers_;
-  // Devices with all compute threads; none if the first tower's have them, or
-  // their memory.
-  ReplicaDevices test_devices_;
-  std::unique_ptr<CompiledModel> test_model_;
-  // Null: the rows are those of open_stream_.
-  std::unique_ptr<DataSet> data_set_;
-  OpenStream open_stream_;
-  std::unique_ptr<DataSet> test_set_;
-  // Null: a bad record is an error.
-  std::unique_ptr<BadRecords> bad_records_;
-  // What the data of the run are; the chief's has both halves.
-  DataSchema schema_;
-  PlacedModel placed_;
-
+  // In the order in which they outlive each other. Towers update by the rule of
+  // the placed training.
+  std::unique_ptr<PlacedTraining> placed_;
+  std::unique_ptr<WorkerTowers> towers_;
+  std::unique_ptr<WorkerData> data_;
+  // Null if nobody asks.
   std::unique_ptr<HealthServer> health_;
-
-  std::unique_ptr<Link> coordination_;
-  std::unique_ptr<ParameterClient> client_;
-  std::unique_ptr<StepExchange> exchange_;
-  std::unique_ptr<TrainLoop> loop_;
+  std::unique_ptr<WorkerSteps> steps_;
   // Null but in the chief.
   std::unique_ptr<ChiefParts> chief_;
-
-  // Null if nothing is written for TensorBoard.
-  std::unique_ptr<EventFileWriter> summaries_;
-  std::unique_ptr<SessionHooks> hooks_;
-  std::unique_ptr<TrainingSession> session_;
+  std::unique_ptr<RunFiles> files_;
+  std::unique_ptr<WorkerHooks> hooks_;
 };
 
 }  // namespace muster

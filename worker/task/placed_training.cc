@@ -1,0 +1,52 @@
+#include "worker/task/placed_training.h"
+
+#include <string>
+
+#include "absl/memory/memory.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/placement_table.h"
+#include "worker/task/report_lines.h"
+#include "worker/training/place_model.h"
+#include "worker/training/scale_optimizer.h"
+#include "worker/training/schedule_length.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<PlacedTraining>> PlacedTraining::Create(
+    WorkerJob job, const WorkerTowers& towers, const WorkerData& data) {
+  auto placed = absl::WrapUnique(new PlacedTraining(std::move(job)));
+  RETURN_IF_ERROR(placed->FitOptimizer(towers.shape(), data.num_examples()));
+  RETURN_IF_ERROR(placed->Place(towers));
+  return placed;
+}
+
+absl::Status PlacedTraining::FitOptimizer(const BatchPlan& shape,
+                                          int64_t num_examples) {
+  TrainingSpec* const training = &job_.options.training;
+  const Reporter reporter =
+      job_.is_chief() ? job_.options.reporter : Reporter();
+  const int64_t rows = shape.global_rows();
+  epoch_updates_ =
+      num_examples / rows * rows / UpdateRows(training->replication(), shape);
+  RETURN_IF_ERROR(CheckEpochs(training->stop(), num_examples));
+  RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), epoch_updates_,
+                                        training->mutable_optimizer()));
+  ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape, training));
+  if (!scaling.empty()) reporter.Info(scaling);
+  reporter.Info(
+      DescribeStop(training->stop(), epoch_updates_, job_.options.stop_source));
+  ASSIGN_OR_RETURN(update_rule_, CreateUpdateRule(training->optimizer()));
+  return absl::OkStatus();
+}
+
+absl::Status PlacedTraining::Place(const WorkerTowers& towers) {
+  const auto num_ps = static_cast<int>(job_.ps_addresses.size());
+  ASSIGN_OR_RETURN(model_,
+                   PlaceModel(training(), towers.model().parameters(), num_ps));
+  if (!job_.is_chief()) return absl::OkStatus();
+  ReportLines(PlacementTable(model_.tensors, model_.placement, num_ps),
+              job_.options.reporter);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+#ifndef WORKER_TASK_PLACED_TRAINING_H_
+#define WORKER_TASK_PLACED_TRAINING_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/optimizer/update_rule.h"
+#include "proto/training.pb.h"
+#include "worker/task/worker_data.h"
+#include "worker/task/worker_job.h"
+#include "worker/task/worker_towers.h"
+#include "worker/training/placed_model.h"
+
+namespace muster {
+
+// A worker's training, fitted to its towers and data, and its model as it is
+// placed on the ps tasks: the third stage of a WorkerTask. Nothing later sees
+// the job but through it, and so nobody reads rates that are not yet scaled.
+class PlacedTraining {
+ public:
+  // The chief reports what was fitted and placed. Errors: those of CheckEpochs,
+  // FitScheduleToTraining, ScaleOptimizer, CreateUpdateRule and PlaceModel.
+  static absl::StatusOr<std::unique_ptr<PlacedTraining>> Create(
+      WorkerJob job, const WorkerTowers& towers, const WorkerData& data);
+
+  const WorkerJob& job() const { return job_; }
+  const WorkerOptions& options() const { return job_.options; }
+  const TrainingSpec& training() const { return job_.options.training; }
+  // The shards' rule, and that of towers that update on their device, which it
+  // outlives.
+  UpdateRule* update_rule() const { return update_rule_.get(); }
+  const PlacedModel& model() const { return model_; }
+  // The updates of the parameters in one pass over the training set; 0: not
+  // known.
+  int64_t epoch_updates() const { return epoch_updates_; }
+
+ private:
+  explicit PlacedTraining(WorkerJob job) : job_(std::move(job)) {}
+
+  // Fits the learning rate to the rows of an update and to the length of the
+  // training.
+  absl::Status FitOptimizer(const BatchPlan& shape, int64_t num_examples);
+  absl::Status Place(const WorkerTowers& towers);
+
+  WorkerJob job_;
+  int64_t epoch_updates_ = 0;
+  std::unique_ptr<UpdateRule> update_rule_;
+  PlacedModel model_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_TASK_PLACED_TRAINING_H_
