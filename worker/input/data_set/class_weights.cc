@@ -26,7 +26,9 @@ absl::StatusOr<int64_t> NumberOf(
                      OfferNames(name, names)));
   }
   int64_t number;
-  if (absl::SimpleAtoi(name, &number) && number >= 0 && number < num_classes) {
+  // "01" is no second name of class 1.
+  if (absl::SimpleAtoi(name, &number) && number >= 0 && number < num_classes &&
+      name == absl::StrCat(number)) {
     return number;
   }
   return absl::InvalidArgumentError(

@@ -122,12 +122,14 @@ TEST_F(WeightedRowsTest, TfRecords) {
 }
 
 TEST_F(WeightedRowsTest, AHalfWithoutTheColumn_IsRefusedWithTheNearest) {
-  WriteFile(dir_, "train.csv", "x,label,w\n1,0,1\n");
-  WriteFile(dir_, "test.csv", "x,label,ww\n1,0,1\n");
-  EXPECT_THAT(Open(Weighted(), Split::kTest),
-              StatusIs(kInvalid, AllOf(HasSubstr("test.csv"), HasSubstr("'w'"),
-                                       HasSubstr("did you mean 'ww'"),
-                                       HasSubstr("input.weight_column"))));
+  spec_.set_weight_column("weight");
+  WriteFile(dir_, "train.csv", "x,label,weight\n1,0,1\n");
+  WriteFile(dir_, "test.csv", "x,label,weigth\n1,0,1\n");
+  EXPECT_THAT(
+      Open(Weighted(), Split::kTest),
+      StatusIs(kInvalid, AllOf(HasSubstr("test.csv"), HasSubstr("'weight'"),
+                               HasSubstr("did you mean 'weigth'"),
+                               HasSubstr("input.weight_column"))));
   WriteFile(dir_, "train-2.csv", "x,label\n1,0\n");
   EXPECT_THAT(Open(Weighted()),
               StatusIs(kInvalid, AllOf(HasSubstr("train-2.csv"),
