@@ -65,6 +65,9 @@ def _evaluate(driver, options, each, shares):
     write_whole(path, json.dumps(result, indent=1) + "\n")
     print(table(result), flush=True)
     driver.say("result      %s" % path)
+    if answers.has_weights(done):
+        driver.say("the ensemble has no test_loss: class_weight and "
+                   "input.weight_column are not known of its predictions")
     if failed:
         driver.say("%d of %d members failed; the same command tries them again"
                    % (failed, len(driver.records)))

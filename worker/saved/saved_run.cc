@@ -335,8 +335,12 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
         "worker predict: wanted --output=FILE, a .csv, .jsonl or .npy file for "
         "the predictions");
   }
+  // Whose loss nobody reads: rows need no weights.
+  SavedModel::Options unweighted = options.model;
+  unweighted.training.clear_class_weight();
+  unweighted.training.mutable_input()->clear_weight_column();
   ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
-                   SavedModel::Create(options.model));
+                   SavedModel::Create(unweighted));
   CompiledModel* const model = saved->model();
   SavedRunOptions resolved = options;
   ASSIGN_OR_RETURN(resolved.values,

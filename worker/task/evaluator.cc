@@ -114,14 +114,19 @@ void EvaluationSums::Add(const Batch& batch, const CompiledModel& model,
     non_finite_ += rows.HasAnswer(row) ? 0 : 1;
   }
   metrics_.Add(rows);
-  loss_sum_ += loss * static_cast<double>(batch.rows);
+  const double weight =
+      model.is_weighted() ? batch.weight : static_cast<double>(batch.rows);
+  loss_sum_ += loss * weight;
+  weight_ += weight;
+  last_loss_ = loss;
 }
 
 EvaluationResult EvaluationSums::Finish() const {
   EvaluationResult result;
   result.examples = examples_;
   result.non_finite = non_finite_;
-  result.loss = loss_sum_ / examples_;
+  // Without any weight each batch has the penalties alone.
+  result.loss = weight_ > 0 ? loss_sum_ / weight_ : last_loss_;
   result.metrics = metrics_.Finish();
   return result;
 }

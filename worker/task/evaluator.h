@@ -43,7 +43,8 @@ class EvaluationSums {
   static absl::StatusOr<EvaluationSums> Create(const EvaluationSpec& spec,
                                                const CompiledModel& model);
 
-  // The rows of `batch`, which `model` has just evaluated to the mean `loss`.
+  // The rows of `batch`, which `model` has just evaluated to the mean `loss`
+  // over their weights.
   void Add(const Batch& batch, const CompiledModel& model, double loss);
 
   int64_t examples() const { return examples_; }
@@ -57,6 +58,9 @@ class EvaluationSums {
   int64_t examples_ = 0;
   int64_t non_finite_ = 0;
   double loss_sum_ = 0;
+  // Of the rows; each has 1 where they have none.
+  double weight_ = 0;
+  double last_loss_ = 0;
 };
 
 // Goes through `data_set` in order with the parameters that `model` (in

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/data_set/open_part.h"
@@ -27,6 +29,9 @@ absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
   if (!spec.label_column().empty() && !type.has_label_column) {
     unused = "input.label_column";
   }
+  if (!spec.weight_column().empty() && !type.has_label_column) {
+    unused = "input.weight_column";
+  }
   if (!spec.feature_column().empty() && !type.has_feature_column) {
     unused = "input.feature_column";
   }
@@ -35,6 +40,17 @@ absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
   return absl::InvalidArgumentError(
       absl::StrCat(unused, " means nothing to input.type \"", spec.type(),
                    "\", whose files have none: leave it out"));
+}
+
+absl::Status CheckWeightColumn(const DataSetRequest& request) {
+  const std::string& name = request.spec.weight_column();
+  const bool is_label = absl::c_linear_search(LabelNames(request), name);
+  if (name.empty() || (!is_label && name != request.spec.feature_column())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input.weight_column: '", EscapeForLog(name), "' is the column of the ",
+      is_label ? "labels" : "examples", " already; name another"));
 }
 
 // An example before input.map: input.shape, or as the model reads it.
@@ -197,6 +213,7 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
   RETURN_IF_ERROR(CheckFractions(spec));
   DataSetRequest request = {spec, input_shape, seed, split, labels};
   if (labels.kind != LabelKind::kTargets) request.labels.num_targets = 0;
+  RETURN_IF_ERROR(CheckWeightColumn(request));
   ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
   return request;
 }

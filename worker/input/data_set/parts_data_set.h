@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
+#include "worker/input/data_set/class_weights.h"
 #include "worker/input/data_set/column_matcher.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_set.h"
@@ -60,6 +61,7 @@ class PartsDataSet : public DataSet {
   int64_t num_targets() const override {
     return num_class_targets_ + request_.labels.num_targets;
   }
+  bool has_weights() const override { return request_.labels.weighted; }
   std::string RowName(int64_t index) const override;
   std::vector<std::string> Files() const override { return files_; }
   std::vector<std::string> Remarks() const override { return remarks_; }
@@ -134,6 +136,7 @@ class PartsDataSet : public DataSet {
   int64_t num_classes_ = 0;
   // By row; below 0 for bad ones. None: they are read with the values.
   std::vector<int32_t> classes_;
+  ClassWeights class_weights_;
   // The row that has the largest class; below 0: none was read.
   int64_t largest_row_ = -1;
   // Above 0: a class stands for so many targets.
