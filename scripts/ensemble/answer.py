@@ -41,9 +41,9 @@ class Answers:
         with open(labels, "rb") as file:
             return path, file.read()
 
-    def mean(self, members):
-        """Writes predictions.npy and labels.npy; returns the mean's figures.
-        Raises Failure if the members' rows have other labels."""
+    def mean(self, members, names):
+        """Writes predictions.npy and labels.npy; returns the mean's figures,
+        those of `names` as far as a mean has them. Raises Failure if the members' rows have other labels."""
         paths = []
         first = None
         for member in members:
@@ -58,7 +58,7 @@ class Answers:
         predictions.write(os.path.join(self._folder, "predictions.npy"), rows)
         return predictions.figures(
             rows, predictions.read(os.path.join(self._folder, "labels.npy")),
-            _has_sigmoid(members[0]))
+            _has_sigmoid(members[0]), names)
 
     def _run(self, verb, member, *flags):
         parent = os.getpid()
