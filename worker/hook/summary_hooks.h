@@ -50,8 +50,8 @@ std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
                                              const SummaryParts& parts);
 
 // Writes what evaluations find: test_loss, and test_NAME of each metric, a
-// table as a picture. One that cannot be drawn is said. REQUIRES: `writer` is
-// not null.
+// table as a picture, the figures by class as a text. One that cannot be drawn
+// is said. REQUIRES: `writer` is not null.
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
                                              Reporter reporter);
 

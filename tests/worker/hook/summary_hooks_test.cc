@@ -90,17 +90,17 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
   step.global_step = 1;
   for (const auto& hook : hooks) ASSERT_THAT(hook->AfterStep(step), IsOk());
   MakeEvaluationSummaries(writer_.get(), {})(
-      1, {10, 1, {{{"accuracy", 0.5}}, {}}});
+      1, {"test", 10, 1, {{{"accuracy", 0.5}}, {}}});
   writer_->Flush();
   EXPECT_THAT(Tags(), IsSupersetOf(
                           {"training_spec", "loss", "accuracy", "learning_rate",
-                           "gradient_norm", "global_step_per_s", "parameters/w",
+                           "gradient_norm", "steps_per_s", "parameters/w",
                            "gradients/w", "test_accuracy", "test_loss"}));
 }
 
 TEST_F(SummaryHooksTest, ATableOfAnEvaluationIsAPicture) {
   const MetricResult::Table table = {"confusion_matrix", {{3, 1}, {0, 2}}};
-  MakeEvaluationSummaries(writer_.get(), {})(7, {6, 1, {{}, {table}}});
+  MakeEvaluationSummaries(writer_.get(), {})(7, {"test", 6, 1, {{}, {table}}});
   writer_->Flush();
   const auto points = Points();
   ASSERT_EQ(points.count("test_confusion_matrix"), 1u);
@@ -123,13 +123,25 @@ TEST_F(SummaryHooksTest, ATableOfAnEvaluationIsAPicture) {
   EXPECT_EQ(image->pixels.back(), 0);
 }
 
+TEST_F(SummaryHooksTest, FiguresByClassAreATableInText) {
+  EvaluationResult result;
+  result.metrics.by_class = {{"cat", 3, 1, 0.5, 0.75}, {"dog", 1, 0, 0, 0}};
+  MakeEvaluationSummaries(writer_.get(), {})(7, result);
+  writer_->Flush();
+  const Summary::Value point = Points()["test_by_class"];
+  EXPECT_EQ(point.metadata().plugin_data().plugin_name(), "text");
+  ASSERT_EQ(point.tensor().string_val_size(), 1);
+  EXPECT_THAT(point.tensor().string_val(0), HasSubstr("0.7500 |\n| dog "));
+}
+
 TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {
   std::string said;
   const Reporter reporter([&](Reporter::Level, absl::string_view line) {
     absl::StrAppend(&said, line);
   });
   const MetricResult::Table table = {"pairs", {{3, 1}}};
-  MakeEvaluationSummaries(writer_.get(), reporter)(7, {6, 1, {{}, {table}}});
+  MakeEvaluationSummaries(writer_.get(), reporter)(
+      7, {"test", 6, 1, {{}, {table}}});
   writer_->Flush();
   EXPECT_THAT(said, HasSubstr("no picture of test_pairs at step 7: "));
   EXPECT_EQ(Tags(), std::set<std::string>{"test_loss"});
@@ -175,7 +187,7 @@ TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
                            }};
       });
   MakeEvaluationSummaries(writer_.get(), {})(
-      1, {10, 1, {{{"accuracy", 0.5}}, {}}});
+      1, {"test", 10, 1, {{{"accuracy", 0.5}}, {}}});
   const auto save = begin();
   ASSERT_THAT(save, IsOk());
   EXPECT_TRUE(Tags().empty());

@@ -25,12 +25,17 @@ TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   MetricResult& metrics = result.evaluation.emplace().metrics;
   metrics.values = {{"accuracy", 0.91}};
   metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
+  metrics.by_class = {{"a\"b", 4, 0.5, 1, 0.25}};
   result.workers.resize(2);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
   EXPECT_EQ(json->Find("model")->text, result.model);
   EXPECT_EQ(json->Find("test_accuracy")->text, "0.91");
-  EXPECT_EQ(json->Find("confusion_matrix")->items[1].items[1].text, "4");
+  EXPECT_EQ(json->Find("test_confusion_matrix")->items[1].items[1].text, "4");
+  const JsonValue& by_class = json->Find("test_by_class")->items[0];
+  EXPECT_EQ(by_class.Find("name")->text, "a\"b");
+  EXPECT_EQ(by_class.Find("rows")->text, "4");
+  EXPECT_EQ(by_class.Find("f1")->text, "0.25");
   EXPECT_EQ(json->Find("workers")->items.size(), 2);
   for (const char* name :
        {"mode", "replication", "optimizer", "cluster", "seed", "test_loss",
@@ -129,7 +134,7 @@ TEST(ResultFileTest, WhatWasNotMeasuredIsNull) {
                                  "time_to_first_step_s"}) {
     EXPECT_EQ(json->Find(name)->kind, JsonValue::Kind::kNull) << name;
   }
-  for (const char* const name : {"steps_per_s", "mean_staleness"}) {
+  for (const char* const name : {"steps_per_s", "staleness"}) {
     EXPECT_EQ(json->Find("workers")->items[0].Find(name)->kind,
               JsonValue::Kind::kNull)
         << name;
@@ -151,7 +156,7 @@ TEST(ResultFileTest, NamesThePathThatItCannotWrite) {
 }
 
 TEST(ResultFileTest, AnEvaluationIsFourNumbers) {
-  EXPECT_EQ(EvaluationJson(200, {500, 0.5, {{{"accuracy", 0.75}}, {}}}),
+  EXPECT_EQ(EvaluationJson(200, {"test", 500, 0.5, {{{"accuracy", 0.75}}, {}}}),
             "{\n  \"global_step\": 200,\n  \"test_accuracy\": 0.75,\n"
             "  \"test_loss\": 0.5,\n  \"test_examples\": 500\n}\n");
 }
