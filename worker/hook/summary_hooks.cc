@@ -33,12 +33,13 @@ std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
   std::string text;
   google::protobuf::TextFormat::PrintToString(training, &text);
   return std::make_unique<SessionSummaries>(
-      std::move(text),
+      std::move(text), parts.hparams,
       [writer](int64_t first_step) { writer->AddSessionStart(first_step); },
       WriteTo(writer),
       [writer, graph = parts.graph](int64_t global_step) {
         writer->AddGraph(global_step, graph);
-      });
+      },
+      [writer] { return writer->WallNow(); });
 }
 
 // Adds the table as a picture.

@@ -9,6 +9,7 @@
 #include "common/base/reporter.h"
 #include "common/summary/event_file_writer.h"
 #include "common/tensor/shape.h"
+#include "proto/hparams.pb.h"
 #include "proto/summary.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/checkpoint_saver.h"
@@ -29,6 +30,8 @@ struct SummaryParts {
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
   GraphDef graph;
+  // The settings that tell runs apart.
+  HparamsSessionStart hparams;
   // One example's, as the model reads it.
   Shape example_shape;
   // The examples that are shown, if such are images.
