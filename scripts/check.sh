@@ -202,6 +202,19 @@ check_rooms() {
   return "$bad"
 }
 
+# Each file on a gradient's way exists, and has the function that it is named for.
+check_way() {
+  local file function bad=0
+  while read -r file function; do
+    grep -qsE "\\b$function\\(" "$file" && continue
+    echo "check.sh: worker/client/README.md: $file has no $function()"
+    bad=1
+  done < <(sed -nE \
+    's/^\| `([a-z_]+\/[a-z0-9_/]+\.(cc|h))` \| `([A-Za-z]+)` \|.*/\1 \3/p' \
+    worker/client/README.md)
+  return "$bad"
+}
+
 check_patterns() {
   local bad=0
   local flags='(ps_server/main|worker/train|worker/verb/\w+|common/rpc/server/task_flags)\.cc'
@@ -229,12 +242,13 @@ check_patterns() {
   forbid 'CHECK or abort on input' '\bCHECK(_[A-Z]+)?\(|LOG\(FATAL\)' 'none' ||
     bad=1
   forbid 'ps_server seen by worker' '#include "ps_server/' \
-    "ps_server/[^:]*|worker/(standalone_links|worker_process)\.cc" || bad=1
+    "ps_server/[^:]*|worker/worker_process\.cc" || bad=1
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
   check_own_flags || bad=1
   check_rooms || bad=1
   check_tested || bad=1
+  check_way || bad=1
   return "$bad"
 }
 

@@ -49,7 +49,8 @@ struct WatchAnswer {
 //               |                |                |               | INITIAL
 //   Watch       | answered when the state changes, and in time
 //   BeginEpoch  | another epoch, INITIAL: of the chief           | Aborted
-//   CommitEpoch | RUNNING        | repeatable; another one is Aborted
+//   CommitEpoch | RUNNING        | repeatable, with another stop; another one
+//               |                | is Aborted
 //   Step        | no step        | counted; a     | counted       | counted
 //               |                | step, or       |               |
 //               |                | STOPPING       |               |
@@ -189,6 +190,8 @@ class Coordinator {
   absl::Status StartSteps(const CommitEpochRequest& commit, absl::Time now);
   // Makes a job that is DONE INITIAL again, without members.
   void Reopen();
+  // A chief that attaches to the committed epoch may want another end of it.
+  absl::Status AdoptStop(const CommitEpochRequest& request, absl::Time now);
   // Commits the epoch that a reopened job has, with the counts that it has.
   absl::StatusOr<CommitEpochReply> Resume(const CommitEpochRequest& request,
                                           absl::Time now);

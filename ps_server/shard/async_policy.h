@@ -15,6 +15,8 @@ namespace muster {
 //
 //   lr / max(1, s)
 //
+// and the factor that its push has.
+//
 // Zhang, Gupta, Lian and Liu, "Staleness-aware Async-SGD for Distributed Deep
 // Learning", IJCAI 2016. The learning rate is divided, not the gradient, so
 // that slots such as Adam's see the whole gradient.

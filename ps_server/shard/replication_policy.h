@@ -44,7 +44,8 @@ struct PushedPart {
   const Codec* publish_codec = nullptr;
   // The step's staleness, in updates.
   int64_t staleness = 0;
-  // The factor of the learning rate with which it is applied.
+  // The factor of the learning rate with which it is applied; at first the
+  // push's own (PushPart.learning_rate_factor).
   double rate_factor = 1;
 };
 
@@ -65,9 +66,10 @@ class PartApplier {
   // several threads at once, for each block by one of them.
   using BlockGradient = absl::FunctionRef<void(int tensor, int64_t block,
                                                absl::Span<float> gradient)>;
-  // Makes one update of each block of the slices, which are of whole blocks.
+  // Makes one update of each block of the slices, which are of whole blocks,
+  // with the learning rate times `rate_factor`.
   virtual void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
-                             BlockGradient gradient) = 0;
+                             double rate_factor, BlockGradient gradient) = 0;
   // Raises the shard's version: one more update is made, or has begun.
   virtual void CountUpdate() = 0;
 };

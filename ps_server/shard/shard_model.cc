@@ -368,6 +368,10 @@ PushedPart ShardModel::MakePart(const PushPart& header) const {
   part.round = header.round();
   part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
+  // 0 stands for 1.
+  if (header.learning_rate_factor() != 0) {
+    part.rate_factor = header.learning_rate_factor();
+  }
   return part;
 }
 
@@ -396,6 +400,12 @@ absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
         header.counts().examples(), " examples, a data position of ",
         header.counts().position().ByteSizeLong(), " bytes; wanted 0 to ",
         kMaxCount, ", and at most ", kMaxPositionBytes, " bytes"));
+  }
+  if (!(header.learning_rate_factor() >= 0 &&
+        header.learning_rate_factor() <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": the factor of the learning rate is ",
+        header.learning_rate_factor(), "; wanted more than 0, and at most 1"));
   }
   if (header.has_learning_rate()) {
     return absl::UnimplementedError(absl::StrCat(
@@ -430,8 +440,8 @@ void ShardModel::Apply(const PushedPart& part) {
 }
 
 void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
-                               BlockGradient gradient) {
-  applier_.ApplyToBlocks(slices, gradient,
+                               double rate_factor, BlockGradient gradient) {
+  applier_.ApplyToBlocks(slices, rate_factor, gradient,
                          {&tensors_, definition_.rule.get(), &snapshot_});
 }
 

@@ -142,7 +142,7 @@ class ShardModel : private PartApplier {
 
   // ---- PartApplier -------------------------------------------------------
   void Apply(const PushedPart& part) override;
-  void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+  void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override;
   void CountUpdate() override;
 

@@ -203,15 +203,11 @@ absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
 }
 
 // How many labels of this type the batch has room for.
-absl::StatusOr<size_t> NumLabels(const Batch& batch, DataType dtype) {
-  if (dtype == INT32) {
-    ASSIGN_OR_RETURN(const absl::Span<const int32_t> labels,
-                     batch.Get<int32_t>(kBatchLabels));
-    return labels.size();
-  }
-  ASSIGN_OR_RETURN(const absl::Span<const float> targets,
-                   batch.Get<float>(kBatchLabels));
-  return targets.size();
+template <typename T>
+absl::StatusOr<size_t> NumLabels(const Batch& batch) {
+  ASSIGN_OR_RETURN(const absl::Span<const T> labels,
+                   batch.Get<T>(kBatchLabels));
+  return labels.size();
 }
 
 }  // namespace
@@ -418,7 +414,9 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
   }
   ASSIGN_OR_RETURN(const absl::Span<const float> input,
                    batch.Get<float>(kBatchInput));
-  ASSIGN_OR_RETURN(const size_t labels, NumLabels(batch, plan_.labels.dtype));
+  ASSIGN_OR_RETURN(const size_t labels, plan_.labels.dtype == INT32
+                                            ? NumLabels<int32_t>(batch)
+                                            : NumLabels<float>(batch));
   const size_t needed = batch.rows * example_elements_;
   const size_t needed_labels =
       batch.rows * (plan_.labels.shape.num_elements() / batch_size_);

@@ -9,6 +9,7 @@
 #include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
+#include "worker/client/call_status.h"
 #include "worker/metric/class_table.h"
 
 namespace muster {
@@ -80,19 +81,30 @@ Evaluation::Evaluation(int64_t every_steps, Evaluate evaluate,
       period_(every_steps) {}
 
 absl::Status Evaluation::AfterEnter(const EpochRecord& epoch) {
-  period_.Start(epoch.global_step);
+  period_.Start(counted_ == nullptr ? epoch.global_step : counted_());
+  return absl::OkStatus();
+}
+
+absl::Status Evaluation::AfterWait(int64_t global_step) {
+  RunIfDue(global_step);
   return absl::OkStatus();
 }
 
 absl::Status Evaluation::AfterStep(const StepRecord& step) {
-  if (!period_.IsOver(step.global_step)) return absl::OkStatus();
-  period_.Start(step.global_step);
-  const absl::Status status = Run(step.global_step);
-  if (!status.ok()) {
-    reporter_.Info(absl::StrCat("no evaluation at step ", step.global_step,
-                                ": ", status.message()));
-  }
+  RunIfDue(step.global_step);
   return absl::OkStatus();
+}
+
+void Evaluation::RunIfDue(int64_t global_step) {
+  if (!period_.IsOver(global_step)) return;
+  period_.Start(global_step);
+  const absl::Status status = Run(global_step);
+  if (status.ok()) return;
+  // Made up for after the next step.
+  const bool may_succeed = IsTransient(status) || IsStopped(status);
+  if (counted_ != nullptr && may_succeed) period_.Start(counted_());
+  reporter_.Info(absl::StrCat("no evaluation at step ", global_step, ": ",
+                              status.message()));
 }
 
 absl::Status Evaluation::AtEnd(const EndRecord& end) {

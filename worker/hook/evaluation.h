@@ -19,15 +19,15 @@ namespace muster {
 
 // The outcome of an evaluation over a whole data set.
 struct EvaluationResult {
-  // Whose rows they are, and the first word of its figures' names: "test" or
-  // "validation".
-  std::string half = "test";
   int64_t examples = 0;
   // Mean over the examples, with penalties.
   double loss = 0;
   MetricResult metrics;
   // Of the examples, those with outputs that are NaN or infinite: never right.
   int64_t non_finite = 0;
+  // Whose rows they are, and the first word of its figures' names: "test" or
+  // "validation".
+  std::string half = "test";
 
   // The figure of a name with its half, "validation_loss"; nullopt if this
   // evaluation did not make it.
@@ -73,7 +73,15 @@ class Evaluation : public Hook {
     listeners_.push_back(std::move(listener));
   }
 
+  // Before the first step: the step of the run's newest evaluation that is
+  // counted. One that was due after it, and is not counted, is made as soon as
+  // this worker may take a step; without this call it is left out.
+  void SetCounted(std::function<int64_t()> counted) {
+    counted_ = std::move(counted);
+  }
+
   absl::Status AfterEnter(const EpochRecord& epoch) override;
+  absl::Status AfterWait(int64_t global_step) override;
   // A shard that is lost meanwhile is no error here: the next step meets it.
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
@@ -82,12 +90,14 @@ class Evaluation : public Hook {
   const std::optional<EvaluationResult>& result() const { return result_; }
 
  private:
+  void RunIfDue(int64_t global_step);
   absl::Status Run(int64_t global_step);
 
   const Evaluate evaluate_;
   const Reporter reporter_;
   const RequestStop stop_job_;
   std::vector<Listener> listeners_;
+  std::function<int64_t()> counted_;
   StepPeriod period_;
   std::optional<EvaluationResult> result_;
 };

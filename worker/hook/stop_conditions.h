@@ -31,6 +31,7 @@ class StopConditions : public Hook {
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   absl::Status AfterStep(const StepRecord& step) override;
+  absl::Status AfterWait(int64_t global_step) override;
 
  private:
   const Options options_;

@@ -71,7 +71,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
     ASSIGN_OR_RETURN(const LearningRate learning_rate,
                      LearningRateOf(training.optimizer()));
     hooks.push_back(std::make_unique<TrainingSummaries>(
-        summary.every_steps(), parts.accuracy_curve, learning_rate, write));
+        summary.every_steps(), parts.accuracy_curve, learning_rate, write,
+        parts.rate_factor));
     hooks.push_back(std::make_unique<JobSummaries>(
         summary.every_steps(), parts.clock, parts.ask_job_state, write));
   }

@@ -27,6 +27,8 @@ struct SummaryParts {
   EventFileWriter* writer = nullptr;
   const Clock* clock = SystemClock();
   AccuracyCurve accuracy_curve = AccuracyCurve::kDrawn;
+  // The factor of the learning rate of an update; null: 1.
+  TrainingSummaries::RateFactor rate_factor;
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
   GraphDef graph;

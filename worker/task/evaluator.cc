@@ -63,6 +63,12 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training) {
   if (training.stop().target_accuracy() > 0) {
     goal = absl::StrCat("stop.target_accuracy is ",
                         training.stop().target_accuracy());
+  } else if (training.stop().has_plateau()) {
+    goal = absl::StrCat("stop.plateau.metric is ",
+                        training.stop().plateau().metric());
+  } else if (training.optimizer().schedule().name() == "on_plateau") {
+    goal = absl::StrCat("optimizer.schedule.metric is ",
+                        training.optimizer().schedule().metric());
   } else if (training.evaluation().every_steps() > 0) {
     goal = absl::StrCat("evaluation.every_steps is ",
                         training.evaluation().every_steps());

@@ -97,8 +97,8 @@ struct TrainingResult {
   double wall_s = 0;
   double time_to_first_step_s = kNotMeasured;
 
-  // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
-  // hook of the user's gave.
+  // "steps", "epochs", "seconds", "target_accuracy", "plateau", "non_finite",
+  // or what a hook of the user's gave.
   std::string stop_reason;
   std::string checkpoint;
   std::string muster_version;

@@ -14,6 +14,7 @@
 #include "worker/hook/summary_writer.h"
 #include "worker/task/run_data.h"
 #include "worker/task/shown_training.h"
+#include "worker/task/watch_options.h"
 #include "worker/task/worker_options.h"
 
 namespace muster {
@@ -69,6 +70,12 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
     };
   }
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
+  if (worker_.chief != nullptr && worker_.chief->evaluator() != nullptr) {
+    ASSIGN_OR_RETURN(
+        options.watch,
+        WatchOptions(job.options.training, worker_.steps->towers().model(),
+                     "test", job.options.reporter));
+  }
   options.kept_training.train_dir = job.options.train_dir;
   options.kept_training.training = job.given_training;
   MakeDirAbsolute(options.kept_training.training.mutable_input());

@@ -58,9 +58,10 @@ std::vector<const FieldDescriptor*> NamedStops(
   std::vector<const FieldDescriptor*> named;
   const auto* type = StopSpec::descriptor();
   for (int i = 0; i < type->field_count(); ++i) {
-    const std::string path = absl::StrCat("stop.", type->field(i)->name(), "=");
+    const std::string path = absl::StrCat("stop.", type->field(i)->name());
     const auto names = [&path](const std::string& assignment) {
-      return absl::StartsWith(assignment, path) ||
+      return absl::StartsWith(assignment, path + "=") ||
+             absl::StartsWith(assignment, path + ".") ||
              absl::StartsWith(assignment, "stop={");
     };
     if (absl::c_any_of(overrides, names)) named.push_back(type->field(i));
@@ -267,6 +268,16 @@ absl::Status ValidateStream(const TrainingSpec& spec) {
   return absl::OkStatus();
 }
 
+// `goal` is told by evaluations alone: "stop.target_accuracy is 0.9".
+absl::Status CheckEvaluates(absl::string_view goal, const TrainingSpec& spec) {
+  if (spec.evaluation().every_steps() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      goal,
+      " but evaluation.every_steps is 0, so that nobody would see it reached: "
+      "set evaluation.every_steps to the global steps between two "
+      "evaluations"));
+}
+
 absl::Status ValidateStop(const TrainingSpec& spec) {
   const StopSpec& stop = spec.stop();
   RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps()));
@@ -275,19 +286,23 @@ absl::Status ValidateStop(const TrainingSpec& spec) {
   RETURN_IF_ERROR(CheckRange<double>("stop.target_accuracy",
                                      stop.target_accuracy(), 0, 1,
                                      "from 0 to 1 (0.9 means 90 %)"));
-  if (stop.target_accuracy() > 0 && spec.evaluation().every_steps() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "stop.target_accuracy is ", stop.target_accuracy(),
-        " but evaluation.every_steps is 0, so that nobody would see it "
-        "reached: set evaluation.every_steps to the global steps between two "
-        "evaluations"));
+  if (stop.target_accuracy() > 0) {
+    RETURN_IF_ERROR(CheckEvaluates(
+        absl::StrCat("stop.target_accuracy is ", stop.target_accuracy()),
+        spec));
+  }
+  if (stop.has_plateau()) {
+    RETURN_IF_ERROR(CheckEvaluates("stop.plateau is set", spec));
+  }
+  if (spec.optimizer().schedule().name() == "on_plateau") {
+    RETURN_IF_ERROR(CheckEvaluates("optimizer.schedule is on_plateau", spec));
   }
   if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
-      stop.target_accuracy() == 0) {
+      stop.target_accuracy() == 0 && !stop.has_plateau()) {
     return absl::InvalidArgumentError(
         "stop: one of stop.steps, stop.epochs, stop.seconds and "
-        "stop.target_accuracy must be more than 0, or the training would never "
-        "end");
+        "stop.target_accuracy must be more than 0, or stop.plateau be set, or "
+        "the training would never end");
   }
   return absl::OkStatus();
 }

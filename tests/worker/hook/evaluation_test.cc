@@ -59,6 +59,50 @@ TEST_F(EvaluationTest, RunsWhenAMultipleOfThePeriodWasPassed) {
   EXPECT_EQ(runs_, 2);
 }
 
+// The step is reported with one question, and counted by the answer to another.
+TEST_F(EvaluationTest, AMultipleReachedInAWait_IsEvaluatedThere) {
+  Evaluation evaluation = Make(10);
+  ASSERT_THAT(evaluation.AfterStep(At(9)), IsOk());
+  ASSERT_THAT(evaluation.AfterWait(10), IsOk());
+  EXPECT_EQ(runs_, 1);
+  ASSERT_THAT(evaluation.AfterStep(At(11)), IsOk());
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(EvaluationTest, OneThatWasDueAndIsNotCounted_IsMadeUpForAfterARestore) {
+  Evaluation evaluation = Make(10);
+  int64_t counted = 10;
+  evaluation.SetCounted([&counted] { return counted; });
+  EpochRecord epoch;
+  epoch.global_step = 20;
+  ASSERT_THAT(evaluation.AfterEnter(epoch), IsOk());
+  ASSERT_THAT(evaluation.AfterWait(20), IsOk());
+  EXPECT_EQ(runs_, 1);
+  counted = 20;
+  ASSERT_THAT(evaluation.AfterEnter(epoch), IsOk());
+  ASSERT_THAT(evaluation.AfterWait(20), IsOk());
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(EvaluationTest, OneThatIsNotCountedBecauseAPsWasAway_IsTriedAgain) {
+  Evaluation evaluation = Make(10);
+  evaluation.SetCounted([] { return 0; });
+  error_ = absl::UnavailableError("gone");
+  ASSERT_THAT(evaluation.AfterStep(At(10)), IsOk());
+  error_ = absl::OkStatus();
+  ASSERT_THAT(evaluation.AfterStep(At(11)), IsOk());
+  EXPECT_EQ(runs_, 2);
+}
+
+TEST_F(EvaluationTest, OneThatCannotSucceed_IsNotTriedAtEachStep) {
+  Evaluation evaluation = Make(10);
+  evaluation.SetCounted([] { return 0; });
+  error_ = absl::InvalidArgumentError("all rows are bad");
+  ASSERT_THAT(evaluation.AfterStep(At(10)), IsOk());
+  ASSERT_THAT(evaluation.AfterStep(At(11)), IsOk());
+  EXPECT_EQ(runs_, 1);
+}
+
 TEST_F(EvaluationTest, RunsOnlyAtTheEndByDefault) {
   Evaluation evaluation = Make(0);
   ASSERT_THAT(evaluation.AfterStep(At(1000)), IsOk());

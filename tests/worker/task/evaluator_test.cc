@@ -156,6 +156,17 @@ TEST(CheckNoEvaluationTest, NamesTheFieldThatWantsATestHalf) {
   EXPECT_THAT(CheckNoEvaluation(training),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("stop.target_accuracy is 0.5")));
+  training.mutable_stop()->clear_target_accuracy();
+  ScheduleSpec& schedule = *training.mutable_optimizer()->mutable_schedule();
+  schedule.set_name("on_plateau");
+  schedule.set_metric("test_loss");
+  EXPECT_THAT(CheckNoEvaluation(training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("optimizer.schedule.metric is test_loss")));
+  training.mutable_stop()->mutable_plateau()->set_metric("test_accuracy");
+  EXPECT_THAT(CheckNoEvaluation(training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop.plateau.metric is test_accuracy")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "worker/backend/check_layouts.h"
+#include "worker/backend/primitive_table.h"
 
 #include <cstddef>
 #include <variant>
