@@ -26,7 +26,7 @@ class EvaluationTest : public ::testing::Test {
         [this]() -> absl::StatusOr<EvaluationResult> {
           ++runs_;
           if (!error_.ok()) return error_;
-          EvaluationResult result{"test", 100, 0.3, {{{"accuracy", 0.9}}, {}}};
+          EvaluationResult result{100, 0.3, {{{"accuracy", 0.9}}, {}}};
           result.non_finite = non_finite_;
           result.metrics.by_class = metrics_.by_class;
           result.metrics.remarks = metrics_.remarks;
@@ -151,8 +151,7 @@ TEST_F(EvaluationTest, FailureAtTheEndLeavesNoOlderResult) {
 
 TEST(DescribeEvaluationTest, WritesNanWithoutASign) {
   const double nan = -std::nan("");
-  EXPECT_EQ(DescribeEvaluation(
-                {"test", 2, nan, {{{"mean_absolute_error", nan}}, {}}}),
+  EXPECT_EQ(DescribeEvaluation({2, nan, {{{"mean_absolute_error", nan}}, {}}}),
             "test_mean_absolute_error=nan test_loss=nan");
 }
 

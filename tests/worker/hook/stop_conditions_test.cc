@@ -39,7 +39,7 @@ class StopConditionsTest : public ::testing::Test {
 TEST_F(StopConditionsTest, OffByDefault) {
   StopConditions hook = Make();
   Enter(hook);
-  hook.OnEvaluation({"test", 100, 0, {{{"accuracy", 1.0}}, {}}});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 1.0}}, {}}});
   Step(hook, absl::Hours(100));
   EXPECT_THAT(reasons_, SizeIs(0));
 }
@@ -61,10 +61,10 @@ TEST_F(StopConditionsTest, StopsWhenTheTargetIsReached) {
   options_.target_accuracy = 0.9;
   StopConditions hook = Make();
   Enter(hook);
-  hook.OnEvaluation({"test", 100, 0, {{{"accuracy", 0.89}}, {}}});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 0.89}}, {}}});
   Step(hook, absl::Seconds(1));
   EXPECT_THAT(reasons_, SizeIs(0));
-  hook.OnEvaluation({"test", 100, 0, {{{"accuracy", 0.9}}, {}}});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 0.9}}, {}}});
   Step(hook, absl::Seconds(2));
   EXPECT_THAT(reasons_, ElementsAre("target_accuracy"));
 }
@@ -72,7 +72,7 @@ TEST_F(StopConditionsTest, StopsWhenTheTargetIsReached) {
 TEST_F(StopConditionsTest, ARestoreForgetsAnAccuracyThatIsLost) {
   options_.target_accuracy = 0.9;
   StopConditions hook = Make();
-  hook.OnEvaluation({"test", 100, 0, {{{"accuracy", 0.95}}, {}}});
+  hook.OnEvaluation({100, 0, {{{"accuracy", 0.95}}, {}}});
   Enter(hook);
   Step(hook, absl::Seconds(1));
   EXPECT_THAT(reasons_, SizeIs(0));

@@ -90,7 +90,7 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
   step.global_step = 1;
   for (const auto& hook : hooks) ASSERT_THAT(hook->AfterStep(step), IsOk());
   MakeEvaluationSummaries(writer_.get(), {})(
-      1, {"test", 10, 1, {{{"accuracy", 0.5}}, {}}});
+      1, {10, 1, {{{"accuracy", 0.5}}, {}}});
   writer_->Flush();
   EXPECT_THAT(Tags(), IsSupersetOf(
                           {"training_spec", "loss", "accuracy", "learning_rate",
@@ -100,7 +100,7 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
 
 TEST_F(SummaryHooksTest, ATableOfAnEvaluationIsAPicture) {
   const MetricResult::Table table = {"confusion_matrix", {{3, 1}, {0, 2}}};
-  MakeEvaluationSummaries(writer_.get(), {})(7, {"test", 6, 1, {{}, {table}}});
+  MakeEvaluationSummaries(writer_.get(), {})(7, {6, 1, {{}, {table}}});
   writer_->Flush();
   const auto points = Points();
   ASSERT_EQ(points.count("test_confusion_matrix"), 1u);
@@ -140,8 +140,7 @@ TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {
     absl::StrAppend(&said, line);
   });
   const MetricResult::Table table = {"pairs", {{3, 1}}};
-  MakeEvaluationSummaries(writer_.get(), reporter)(
-      7, {"test", 6, 1, {{}, {table}}});
+  MakeEvaluationSummaries(writer_.get(), reporter)(7, {6, 1, {{}, {table}}});
   writer_->Flush();
   EXPECT_THAT(said, HasSubstr("no picture of test_pairs at step 7: "));
   EXPECT_EQ(Tags(), std::set<std::string>{"test_loss"});
@@ -187,7 +186,7 @@ TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
                            }};
       });
   MakeEvaluationSummaries(writer_.get(), {})(
-      1, {"test", 10, 1, {{{"accuracy", 0.5}}, {}}});
+      1, {10, 1, {{{"accuracy", 0.5}}, {}}});
   const auto save = begin();
   ASSERT_THAT(save, IsOk());
   EXPECT_TRUE(Tags().empty());

@@ -156,7 +156,7 @@ TEST(ResultFileTest, NamesThePathThatItCannotWrite) {
 }
 
 TEST(ResultFileTest, AnEvaluationIsFourNumbers) {
-  EXPECT_EQ(EvaluationJson(200, {"test", 500, 0.5, {{{"accuracy", 0.75}}, {}}}),
+  EXPECT_EQ(EvaluationJson(200, {500, 0.5, {{{"accuracy", 0.75}}, {}}}),
             "{\n  \"global_step\": 200,\n  \"test_accuracy\": 0.75,\n"
             "  \"test_loss\": 0.5,\n  \"test_examples\": 500\n}\n");
 }
