@@ -135,7 +135,7 @@ class ShardModel : private PartApplier {
                         absl::FunctionRef<void(char* data)> fill);
 
   // ---- PartApplier -------------------------------------------------------
-  void Apply(const PushedPart& part) override;
+  bool Apply(const PushedPart& part) override;
   void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override;
   void CountUpdate() override;

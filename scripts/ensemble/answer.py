@@ -44,9 +44,10 @@ class Answers:
         with open(labels, "rb") as file:
             return path, file.read()
 
-    def mean(self, members):
-        """Writes predictions.npy and labels.npy; returns the mean's figures.
-        Raises Failure if the members' rows have other labels."""
+    def mean(self, members, names):
+        """Writes predictions.npy and labels.npy; returns the mean's figures,
+        those of `names` as far as a mean has them. Raises Failure if the
+        members' rows have other labels."""
         paths = []
         first = None
         for member in members:
@@ -61,7 +62,7 @@ class Answers:
         predictions.write(os.path.join(self._folder, "predictions.npy"), rows)
         figures = predictions.figures(
             rows, predictions.read(os.path.join(self._folder, "labels.npy")),
-            SIGMOID_LOSS in _training(members[0]))
+            SIGMOID_LOSS in _training(members[0]), names)
         if self.has_weights(members):
             figures["test_loss"] = None
         return figures

@@ -60,7 +60,7 @@ def _evaluate(driver, options, each, shares):
     answers = Answers(options.bin_dir, options.ensemble_dir,
                       ["--device=cpu"] if on_cpu else [], each[0].get("seed"))
     figures = [answers.evaluate(member) for member in done]
-    result = summary(done, figures, answers.mean(done))
+    result = summary(done, figures, answers.mean(done, figures[0]))
     path = os.path.join(options.ensemble_dir, "result.json")
     write_whole(path, json.dumps(result, indent=1) + "\n")
     print(table(result), flush=True)

@@ -318,9 +318,11 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
       EvaluateModel(
           training.evaluation(), *data_set, model, batch, [] { return true; },
           SkipsBad(training) ? &bad_records : nullptr));
-  options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
-                                           DescribeEvaluation(result),
-                                           " examples=", result.examples));
+  options.model.reporter.Info(
+      absl::StrCat("evaluated ", path, ": ", DescribeEvaluation(result), " ",
+                   result.NameOf("examples"), "=", result.examples));
+  ReportRemarks(result, options.model.reporter);
+  ReportClasses(result, options.model.reporter);
   if (!options.output.empty()) {
     RETURN_IF_ERROR(
         OfOutput(WriteFileAtomically(options.output, EvaluationJson(result))));

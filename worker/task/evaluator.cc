@@ -100,9 +100,11 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training) {
 }
 
 absl::StatusOr<EvaluationSums> EvaluationSums::Create(
-    const EvaluationSpec& spec, const CompiledModel& model) {
-  ASSIGN_OR_RETURN(MetricSet metrics,
-                   MetricSet::Create(spec, DescribedForMetrics(model)));
+    const EvaluationSpec& spec, const CompiledModel& model,
+    std::vector<std::string> class_names) {
+  MetricModel described = DescribedForMetrics(model);
+  described.class_names = std::move(class_names);
+  ASSIGN_OR_RETURN(MetricSet metrics, MetricSet::Create(spec, described));
   return EvaluationSums(std::move(metrics));
 }
 
@@ -134,7 +136,8 @@ EvaluationResult EvaluationSums::Finish() const {
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records) {
-  ASSIGN_OR_RETURN(EvaluationSums sums, EvaluationSums::Create(spec, *model));
+  ASSIGN_OR_RETURN(EvaluationSums sums,
+                   EvaluationSums::Create(spec, *model, data_set.ClassNames()));
   const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
   int64_t next = 0;
   while (true) {

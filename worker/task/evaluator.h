@@ -39,9 +39,11 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training);
 // An evaluation under way, batch by batch.
 class EvaluationSums {
  public:
+  // `class_names`: of the rows, by class; empty if they have none.
   // Errors: MetricSet::Create's.
-  static absl::StatusOr<EvaluationSums> Create(const EvaluationSpec& spec,
-                                               const CompiledModel& model);
+  static absl::StatusOr<EvaluationSums> Create(
+      const EvaluationSpec& spec, const CompiledModel& model,
+      std::vector<std::string> class_names);
 
   // The rows of `batch`, which `model` has just evaluated to the mean `loss`
   // over their weights.

@@ -194,7 +194,9 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
   const int64_t step = reader.manifest().global_step();
   options_.reporter.Info(
       absl::StrCat("evaluated ", reader.path(), ": step=", step, " ",
-                   DescribeEvaluation(result), " examples=", result.examples));
+                   DescribeEvaluation(result), " ", result.NameOf("examples"),
+                   "=", result.examples));
+  ReportRemarks(result, options_.reporter);
   if (summaries_ != nullptr) {
     // A process before this one, or the training before it went back, may have
     // drawn these steps.

@@ -162,6 +162,12 @@ absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
   shown.batch_size = towers.shape().batch_size;
   shown.devices = towers.own_devices();
   shown.epoch_updates = placed().epoch_updates();
+  const TrainingResult run = worker_.files->DescribeRun();
+  shown.replication = run.replication;
+  shown.accumulate_batches = run.accumulate_batches;
+  shown.num_ps = run.num_ps;
+  shown.num_workers = run.num_workers;
+  shown.overrides = options.overrides;
   RETURN_IF_ERROR(AddShownParts(shown, &parts));
   parts.reporter = options.reporter;
   return parts;
