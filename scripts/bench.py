@@ -15,7 +15,7 @@ import json
 import os
 import sys
 
-from base.launcher_flags import local_path
+from base.launcher_flags import local_path, positive
 from benchmark import (data_plane, figures, processes, quiet, report,
                        training)
 
@@ -93,13 +93,6 @@ def with_defaults(options):
     options.only = options.only or list(PARTS)
     options.bin_dir = os.path.abspath(options.bin_dir)
     return options
-
-
-def positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("wanted a positive number")
-    return value
 
 
 def model_bytes(text):

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Checks of the source that are no tests: layout, thread-safety analysis,
 # headers that compile alone, forbidden patterns, sources that no test covers,
-# flags that the README names.
+# limits of size, flags that the README names.
 # Ends with "N passed, M failed".
 #
 #   scripts/check.sh [--summary FILE] [CHECK...]
 #
-# Checks: format thread_safety headers patterns readme (all by default).
+# Checks: format thread_safety headers patterns limits readme (all by default).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
       summary=${2:?check.sh: --summary wants a file}
       shift
       ;;
-    format | thread_safety | headers | patterns | readme) checks+=("$1") ;;
+    format | thread_safety | headers | patterns | limits | readme) checks+=("$1") ;;
     *)
       echo "check.sh: unknown check '$1'" >&2
       exit 2
@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "${#checks[@]}" -gt 0 ] ||
-  checks=(format thread_safety headers patterns readme)
+  checks=(format thread_safety headers patterns limits readme)
 
 scripts/install_deps.sh --checks
 
@@ -202,6 +202,19 @@ check_rooms() {
   return "$bad"
 }
 
+# Each file on a gradient's way exists, and has the function that it is named for.
+check_way() {
+  local file function bad=0
+  while read -r file function; do
+    grep -qsE "\\b$function\\(" "$file" && continue
+    echo "check.sh: worker/client/README.md: $file has no $function()"
+    bad=1
+  done < <(sed -nE \
+    's/^\| `([a-z_]+\/[a-z0-9_/]+\.(cc|h))` \| `([A-Za-z]+)` \|.*/\1 \3/p' \
+    worker/client/README.md)
+  return "$bad"
+}
+
 check_patterns() {
   local bad=0
   local flags='(ps_server/main|worker/train|worker/verb/\w+|common/rpc/server/task_flags)\.cc'
@@ -229,13 +242,19 @@ check_patterns() {
   forbid 'CHECK or abort on input' '\bCHECK(_[A-Z]+)?\(|LOG\(FATAL\)' 'none' ||
     bad=1
   forbid 'ps_server seen by worker' '#include "ps_server/' \
-    "ps_server/[^:]*|worker/(standalone_links|worker_process)\.cc" || bad=1
+    "ps_server/[^:]*|worker/worker_process\.cc" || bad=1
   forbid 'worker seen by ps_server or common' '#include "worker/' \
     'worker/[^:]*' || bad=1
   check_own_flags || bad=1
   check_rooms || bad=1
   check_tested || bad=1
+  check_way || bad=1
   return "$bad"
+}
+
+# Subjects of commits before this one may be longer.
+check_limits() {
+  python3 scripts/limits.py --since=8fee9c3625fda1fa5cfc508dc2a71043f1438285
 }
 
 # Every --flag that the README names is in a binary's or a script's --help.

@@ -21,6 +21,7 @@ packages=(
   libspdlog-dev           # logging
   libdnnl-dev             # oneDNN: the cpu backend
   libhwy-dev              # Highway: vector loops, dispatched at run time
+  libisal-dev             # CRC-32C of checkpoints and records
   zlib1g-dev              # gzip data sets
   libturbojpeg0-dev       # JPEG: scaled decoding, errors that do not exit
   libspng-dev             # PNG: limits on images and chunks

@@ -124,11 +124,13 @@ def report_success(printer, train_dir, started):
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
         # Numbers have no accuracy, and what is no number is null.
-        name = next((name for name in ("test_accuracy", "test_loss")
+        names = [half + figure for half in ("test_", "validation_")
+                 for figure in ("accuracy", "loss")]
+        name = next((name for name in names
                      if result.get(name) is not None), None)
         printer.say("%s after %s global steps in %.1f s" % (
             "%s %.4f" % (name.replace("_", " "), result[name]) if name
-            else "no finite figure" if "test_loss" in result
+            else "no finite figure" if any(name in result for name in names)
             else "not evaluated (no test half)", result["global_step"], result["wall_s"]))
         printer.say("result      %s" % path)
     checkpoint = newest_checkpoint(train_dir)

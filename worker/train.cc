@@ -258,8 +258,9 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(
       options.init,
       InitFlags(command_line, !absl::GetFlag(FLAGS_read_from).empty()));
   ASSIGN_OR_RETURN(options.read_from, ReadFromFlag(cluster.spec, options.init));
+  options.overrides = Repeated(command_line, "set");
   options.stop_source =
-      StopSource(options.training, run.source, Repeated(command_line, "set"));
+      StopSource(options.training, run.source, options.overrides);
   return options;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/logging.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
@@ -16,14 +17,44 @@
 #include "common/process/stop_signals.h"
 #include "common/rpc/incarnation.h"
 #include "ps_server/ps_task.h"
+#include "ps_server/service/coordination_server.h"
+#include "ps_server/service/shard_server.h"
 #include "spdlog/spdlog.h"
 #include "worker/client/link/shard_link.h"
-#include "worker/standalone_links.h"
 #include "worker/task/signal_target.h"
 #include "worker/task/worker_task.h"
 
 namespace muster {
 namespace {
+
+// --standalone: the one ps is in this process, and applies gradients with
+// `threads`. `clock` outlives the links.
+WorkerLinks MakeStandaloneLinks(const Clock* clock, int threads,
+                                absl::Duration worker_timeout) {
+  ShardServer::Options shard;
+  // The compute threads have nothing to do while an update is made.
+  shard.apply_threads = threads;
+  shard.shard.incarnation = NewIncarnation();
+  shard.shard.max_bytes = MaxShardBytes();
+  shard.clock = clock;
+  CoordinationServer::Options coordination;
+  coordination.coordinator.worker_timeout = worker_timeout;
+  coordination.clock = clock;
+  WorkerLinks links;
+  links.shards.push_back(std::make_unique<ShardServer>(shard));
+  links.coordination = std::make_unique<CoordinationServer>(coordination);
+  return links;
+}
+
+// For lines of such a training: nobody has started a /job:ps/task:0, which is
+// "this process" there.
+Reporter NamingThisProcess(Reporter reporter) {
+  return Reporter([reporter = std::move(reporter)](Reporter::Level level,
+                                                   absl::string_view line) {
+    reporter.Report(
+        level, absl::StrReplaceAll(line, {{"/job:ps/task:0", "this process"}}));
+  });
+}
 
 // Trains; returns the worker's exit code. `after` gets the signals then.
 absl::StatusOr<int> Train(WorkerOptions options, WorkerLinks links,

@@ -1,6 +1,6 @@
-"""The gradient codecs, one line each. bf16.cc and bf16_ref.h show the form."""
+"""The sources of gradient codecs. half_codecs.cc and half_codecs_ref.h show the
+form."""
 
 CODECS = [
-    "bf16",
-    "fp16",
+    "half_codecs",
 ]

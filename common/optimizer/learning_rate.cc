@@ -129,6 +129,24 @@ double PolynomialAt(double base, const ScheduleSpec& spec, int64_t t) {
   return base * left + spec.end_learning_rate() * (1 - left);
 }
 
+// PyTorch's ReduceLROnPlateau divides by the same rules, but takes a factor of
+// 0, which would end the training without a word.
+absl::Status CheckOnPlateau(double /*base*/, const ScheduleSpec& spec) {
+  if (spec.metric().empty()) {
+    return absl::InvalidArgumentError(
+        "schedule.metric is not set: the schedule 'on_plateau' wants the name "
+        "of a figure of the evaluations, such as validation_loss");
+  }
+  if (!(spec.factor() > 0 && spec.factor() < 1)) {
+    return BadField("factor", "more than 0 and less than 1", spec.factor());
+  }
+  if (spec.patience() < 1) {
+    return BadField("patience", "1 or more", spec.patience());
+  }
+  if (spec.min_change() >= 0) return absl::OkStatus();
+  return BadField("min_change", "0 or more", spec.min_change());
+}
+
 struct Kind {
   // Beside name and warmup_steps.
   std::vector<std::string> fields;
@@ -144,6 +162,10 @@ const std::map<std::string, Kind>& Kinds() {
        {{"decay_rate", "decay_steps", "staircase"},
         &CheckExponential,
         &ExponentialAt}},
+      {"on_plateau",
+       {{"factor", "metric", "patience", "min_change", "mode"},
+        &CheckOnPlateau,
+        &ConstantAt}},
       {"piecewise", {{"boundary", "value"}, &CheckPiecewise, &PiecewiseAt}},
       {"polynomial",
        {{"decay_steps", "power", "end_learning_rate"},

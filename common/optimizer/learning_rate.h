@@ -22,6 +22,10 @@ namespace muster {
 //                tf.train.piecewise_constant.
 //   polynomial   (lr - end_learning_rate) * (1 - done) ^ power +
 //                end_learning_rate. tf.train.polynomial_decay, without cycles.
+//   on_plateau   lr; evaluations find factors (learning_rate_factor.h), which
+//                an update is given as BlockUpdate::rate_factor.
+//                torch.optim.lr_scheduler.ReduceLROnPlateau, threshold_mode
+//                'abs'.
 //
 // and, whichever it is, times (t + 1) / warmup_steps while t < warmup_steps:
 // gradual warm-up, Goyal et al., "Accurate, Large Minibatch SGD: Training

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "common/process/freed_memory.h"
 #include "common/process/stop_signals.h"
 
 namespace muster {
@@ -31,6 +30,12 @@ void ReserveLess() {
 }
 
 }  // namespace
+
+void KeepFreedMemory() {
+  // Both: setting one freezes the other at 128 KB.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
 
 void SetUpProcess() {
   KeepFreedMemory();

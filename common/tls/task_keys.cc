@@ -1,16 +1,21 @@
 #include "common/tls/task_keys.h"
 
+#include <stdlib.h>
+
 #include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/tls/peer_verifier.h"
-#include "common/tls/tls_settings.h"
 #include "grpc/grpc_security_constants.h"
+#include "grpc/support/log.h"
 #include "grpcpp/security/server_credentials.h"
+#include "grpcpp/security/tls_certificate_verifier.h"
 #include "grpcpp/security/tls_credentials_options.h"
+#include "openssl/bio.h"
+#include "openssl/conf.h"
+#include "openssl/ssl.h"
 
 namespace muster {
 namespace {
@@ -18,7 +23,82 @@ namespace {
 using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::TlsChannelCredentialsOptions;
 using grpc::experimental::TlsCredentialsOptions;
+using grpc::experimental::TlsCustomVerificationCheckRequest;
 using grpc::experimental::TlsServerCredentialsOptions;
+
+constexpr char kConfiguration[] =
+    "openssl_conf = muster\n"
+    "[muster]\n"
+    "ssl_conf = contexts\n"
+    "[contexts]\n"
+    "system_default = every_context\n"
+    "[every_context]\n"
+    // Half a core's time for a GB/s less than with AES-256, and as far out of
+    // reach.
+    "Ciphersuites = TLS_AES_128_GCM_SHA256\n"
+    "MinProtocol = TLSv1.3\n";
+
+// gRPC reads it when it makes its first credentials, and asks OpenSSL for at
+// least TLS 1.2 afterwards.
+constexpr char kGrpcCiphers[] = "GRPC_SSL_CIPHER_SUITES";
+constexpr char kNoCipherOfTls12[] = "PSK-AES128-GCM-SHA256";
+
+bool ConfigureTls() {
+  setenv(kGrpcCiphers, kNoCipherOfTls12, /*overwrite=*/1);
+  gpr_set_log_function([](gpr_log_func_args*) {});
+  // Its own configuration first, or it would come later, on top.
+  OPENSSL_init_ssl(OPENSSL_INIT_LOAD_CONFIG, nullptr);
+  const std::unique_ptr<BIO, int (*)(BIO*)> text(
+      BIO_new_mem_buf(kConfiguration, -1), &BIO_free);
+  const std::unique_ptr<CONF, void (*)(CONF*)> conf(NCONF_new(nullptr),
+                                                    &NCONF_free);
+  return NCONF_load_bio(conf.get(), text.get(), nullptr) > 0 &&
+         CONF_modules_load(conf.get(), nullptr, 0) > 0;
+}
+
+// Has this process speak TLS 1.3 and nothing older, with AES-128-GCM. gRPC 1.51
+// offers no setting for either: OpenSSL's own configuration names the cipher,
+// and of TLS 1.2 gRPC is left a cipher that wants a shared secret, which nobody
+// has. What gRPC prints of handshakes goes: PeerTrust says it in better words.
+// Repeatable. REQUIRES: gRPC has made no TLS credentials before.
+void SetUpTls() {
+  // Once in the life of the process.
+  [[maybe_unused]] static const bool kConfigured = ConfigureTls();
+}
+
+absl::string_view ViewOf(grpc::string_ref text) {
+  return {text.data(), text.size()};
+}
+
+// Has gRPC ask a PeerTrust after each handshake, before the first byte of a
+// call: gRPC's own check would name neither the peer nor the reason.
+class PeerVerifier : public ExternalCertificateVerifier {
+ public:
+  // `side`: the peer's.
+  PeerVerifier(std::shared_ptr<const PeerTrust> trust, TlsSide side,
+               std::optional<Identity> wanted)
+      : trust_(std::move(trust)), side_(side), wanted_(std::move(wanted)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> /*callback*/,
+              grpc::Status* sync_status) override {
+    const absl::Status status =
+        trust_->Check({ViewOf(request->peer_cert()),
+                       ViewOf(request->peer_cert_full_chain()), side_},
+                      wanted_);
+    *sync_status = status.ok() ? grpc::Status::OK
+                               : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                                              std::string(status.message()));
+    return true;
+  }
+  // Nothing is ever under way.
+  void Cancel(TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::shared_ptr<const PeerTrust> trust_;
+  const TlsSide side_;
+  const std::optional<Identity> wanted_;
+};
 
 void Watch(TlsCredentialsOptions* options) {
   options->watch_root_certs();

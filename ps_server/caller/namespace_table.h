@@ -76,7 +76,6 @@ class NamespaceTable {
   Value& default_value() { return *default_; }
 
   bool serves_many() const { return max_named_ > 0; }
-  bool has_named() const { return values_.size() > 1; }
 
   // The named ones.
   std::vector<std::string> Names() const {

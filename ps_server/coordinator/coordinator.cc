@@ -257,6 +257,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
     return Resume(request, now);
   }
   if (epoch.IsRepeat(request)) {
+    RETURN_IF_ERROR(end_.ChangeStop(request, now));
     *reply.mutable_state() = State();
     return reply;
   }
@@ -274,6 +275,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
   }
   RETURN_IF_ERROR(CheckRestored(request));
   RETURN_IF_ERROR(StartSteps(request, now));
+  job_.evaluations().Restore(request.evaluations());
   epoch.Commit(request);
   data_.KeepForModel();
   // They are there, though their first Watch may be lost.
@@ -293,7 +295,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
 absl::Status Coordinator::StartSteps(const CommitEpochRequest& commit,
                                      absl::Time now) {
   RETURN_IF_ERROR(saves_.Start(commit, now));
-  stop_ = commit.stop();
+  end_.SetStop(commit.stop());
   return steps_.Start(commit, now);
 }
 
@@ -353,7 +355,9 @@ JobState Coordinator::State() const {
   steps_.AddTo(state);
   state.set_may_go_on(phase() == DONE && job_.options().may_go_on);
   state.set_abandoned(end_.abandoned());
-  *state.mutable_stop() = stop_;
+  *state.mutable_stop() = end_.stop();
+  const EvaluationHistory& evaluations = job_.evaluations().history();
+  if (evaluations.global_step() > 0) *state.mutable_evaluations() = evaluations;
   return state;
 }
 
@@ -384,6 +388,9 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
       epoch.committed() != 0 && phase() != INITIAL &&
       epoch.IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current) RETURN_IF_ERROR(steps_.Report(*worker, request, now));
+  if (is_current && SameProcess(job_.chief(), request.sender())) {
+    job_.evaluations().Adopt(request.evaluations());
+  }
   if (is_current && phase() == RUNNING && !request.stop_reason().empty()) {
     job_.Stop(EscapeForLog(request.stop_reason(), kMaxReasonChars));
   }

@@ -49,7 +49,8 @@ struct WatchAnswer {
 //               |                |                |               | INITIAL
 //   Watch       | answered when the state changes, and in time
 //   BeginEpoch  | another epoch, INITIAL: of the chief           | Aborted
-//   CommitEpoch | RUNNING        | repeatable; another one is Aborted
+//   CommitEpoch | RUNNING        | repeatable, with another stop; another one
+//               |                | is Aborted
 //   Step        | no step        | counted; a     | counted       | counted
 //               |                | step, or       |               |
 //               |                | STOPPING       |               |
@@ -204,7 +205,6 @@ class Coordinator {
   StepScheduler steps_;
   JobEnd end_;
   Watches watches_;
-  StopSpec stop_;
 };
 
 }  // namespace muster

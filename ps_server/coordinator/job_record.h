@@ -11,6 +11,7 @@
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/coordinator_options.h"
+#include "ps_server/coordinator/job_evaluations.h"
 #include "ps_server/coordinator/members.h"
 #include "ps_server/coordinator/model_epoch.h"
 #include "ps_server/coordinator/step_budget.h"
@@ -27,8 +28,8 @@ inline constexpr absl::Duration kChiefSilence = absl::Seconds(10);
 bool SameProcess(const Sender& a, const Sender& b);
 
 // The job as all parts of its coordinator know it: phase and version of its
-// state, members, epoch, counted steps, the chief lease, and the news for the
-// operator. Not thread-safe; no clock.
+// state, members, epoch, counted steps, evaluations, the chief lease, and the
+// news for the operator. Not thread-safe; no clock.
 class JobRecord {
  public:
   // Between two calls of ReleaseLines.
@@ -46,6 +47,8 @@ class JobRecord {
   const ModelEpoch& epoch() const { return epoch_; }
   StepBudget& budget() { return budget_; }
   const StepBudget& budget() const { return budget_; }
+  JobEvaluations& evaluations() { return evaluations_; }
+  const JobEvaluations& evaluations() const { return evaluations_; }
 
   // The version rises with each change that those who watch are to see.
   int64_t version() const { return version_; }
@@ -73,6 +76,7 @@ class JobRecord {
   Members members_;
   ModelEpoch epoch_;
   StepBudget budget_;
+  JobEvaluations evaluations_;
 
   int64_t version_ = 1;
   JobPhase phase_ = INITIAL;

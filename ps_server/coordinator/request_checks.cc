@@ -8,6 +8,7 @@
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/coordinator_worker.h"
+#include "ps_server/coordinator/job_evaluations.h"
 #include "ps_server/coordinator/members.h"
 
 namespace muster {
@@ -70,6 +71,7 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
         absl::StrCat("commit epoch: ", request.workers_size(),
                      " workers; a job has at most ", Members::kMaxTasks));
   }
+  RETURN_IF_ERROR(JobEvaluations::Check("commit epoch", request.evaluations()));
   RETURN_IF_ERROR(CheckRestoredCounts(request));
   if (!IsCarried(request.start_position())) {
     return absl::InvalidArgumentError(
@@ -81,6 +83,7 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
 }
 
 absl::Status CheckStepNumbers(const StepRequest& request, int64_t batch_size) {
+  RETURN_IF_ERROR(JobEvaluations::Check("step", request.evaluations()));
   if (request.step() >= 0 && IsStepCount(request.examples()) &&
       (batch_size == 0 || request.examples() <= batch_size) &&
       IsStepCount(request.staleness()) && IsCarried(request.position())) {

@@ -12,10 +12,11 @@ namespace muster {
 // is enough. Errors: InvalidArgument.
 
 // The workers of a manifest are tasks that train, each once, with counts in
-// range.
+// range; so are its evaluations.
 absl::Status CheckRestored(const CommitEpochRequest& request);
 
-// The counts of a report are in range; `batch_size` is 0 if nobody knows it.
+// The counts of a report, and of evaluations, are in range; `batch_size` is 0
+// if nobody knows it.
 absl::Status CheckStepNumbers(const StepRequest& request, int64_t batch_size);
 
 // Only the chief ends the job, or fails to save it.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "ps_server/caller/count_range.h"
 
 namespace muster {
@@ -15,6 +16,17 @@ bool IsLimit(double value) { return std::isfinite(value) && value >= 0; }
 
 absl::Status StepBudget::Start(const CommitEpochRequest& commit,
                                int64_t replicas) {
+  StepBudget started;
+  RETURN_IF_ERROR(started.ChangeStop(commit));
+  started.batch_size_ = commit.batch_size();
+  started.replicas_ = replicas;
+  started.steps_ = commit.global_step();
+  started.examples_ = commit.examples();
+  *this = started;
+  return absl::OkStatus();
+}
+
+absl::Status StepBudget::ChangeStop(const CommitEpochRequest& commit) {
   const StopSpec& stop = commit.stop();
   if (!IsCount(stop.steps()) || !IsCount(commit.global_step()) ||
       !IsCount(commit.examples()) || !IsCount(commit.batch_size()) ||
@@ -26,10 +38,10 @@ absl::Status StepBudget::Start(const CommitEpochRequest& commit,
                      kMaxCount));
   }
   if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
-      stop.target_accuracy() == 0) {
+      stop.target_accuracy() == 0 && !stop.has_plateau()) {
     return absl::InvalidArgumentError(
         "commit epoch: no stop condition; set stop.steps, stop.epochs, "
-        "stop.seconds or stop.target_accuracy");
+        "stop.seconds, stop.target_accuracy or stop.plateau");
   }
   const double max_examples =
       stop.epochs() * static_cast<double>(commit.epoch_examples());
@@ -40,14 +52,9 @@ absl::Status StepBudget::Start(const CommitEpochRequest& commit,
                      commit.epoch_examples(), " examples in batches of ",
                      commit.batch_size(), " is not a count of examples"));
   }
-  Clear();
   max_steps_ = stop.steps();
   // An epsilon, because 0.1 * 60000 must be 6000.
   max_examples_ = static_cast<int64_t>(std::floor(max_examples + 1e-6));
-  batch_size_ = commit.batch_size();
-  replicas_ = replicas;
-  steps_ = commit.global_step();
-  examples_ = commit.examples();
   return absl::OkStatus();
 }
 

@@ -28,6 +28,10 @@ class StepBudget {
   // at all, or stop.epochs without epoch_examples and batch_size.
   absl::Status Start(const CommitEpochRequest& commit, int64_t replicas = 1);
 
+  // Takes the commit's stop conditions in the place of those of Start; the
+  // counts stay. Errors: as Start's.
+  absl::Status ChangeStop(const CommitEpochRequest& commit);
+
   // No limits and no grants (before a commit).
   void Clear();
 

@@ -123,7 +123,7 @@ bool StepScheduler::TryGrantTo(const TaskKey& task, absl::Time now) {
 }
 
 StepReply StepScheduler::MakeReply(const CoordinatorWorker& worker,
-                                   bool granted) const {
+                                   bool granted) {
   StepReply reply;
   reply.set_granted(granted);
   reply.set_global_step(job_.budget().steps());
@@ -139,7 +139,14 @@ StepReply StepScheduler::MakeReply(const CoordinatorWorker& worker,
     counts.set_steps(worker.steps);
     counts.set_examples(worker.examples);
   }
+  const double factor = RateFactorOf(reply.token());
+  if (factor != 1) reply.mutable_token()->set_learning_rate_factor(factor);
   return reply;
+}
+
+double StepScheduler::RateFactorOf(const StepToken& token) {
+  if (token.round() > 0) return job_.evaluations().FactorOfRound(token.round());
+  return job_.evaluations().FactorOf(job_.budget().steps() + 1);
 }
 
 StepWait StepScheduler::ExplainWait(const TaskKey& task) const {

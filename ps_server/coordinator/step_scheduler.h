@@ -92,7 +92,9 @@ class StepScheduler {
   void SayAttendance(absl::Time now);
   // Gives the task a step if there is one for it now; whether it has one.
   bool TryGrantTo(const TaskKey& task, absl::Time now);
-  StepReply MakeReply(const CoordinatorWorker& worker, bool granted) const;
+  StepReply MakeReply(const CoordinatorWorker& worker, bool granted);
+  // The factor of the learning rate of a step that is granted with `token`.
+  double RateFactorOf(const StepToken& token);
   // Why the task has no grant.
   StepWait ExplainWait(const TaskKey& task) const;
   // The step of a cut is counted, or will be.

@@ -15,6 +15,8 @@ namespace muster {
 //
 //   lr / max(1, s)
 //
+// and the factor that its push has.
+//
 // Zhang, Gupta, Lian and Liu, "Staleness-aware Async-SGD for Distributed Deep
 // Learning", IJCAI 2016. The learning rate is divided, not the gradient, so
 // that slots such as Adam's see the whole gradient.
@@ -29,7 +31,7 @@ class AsyncPolicy : public ReplicationPolicy {
   absl::StatusOr<PartFate> CheckPart(absl::string_view what,
                                      const PushedPart& part,
                                      const TensorTable& tensors) const override;
-  void OnPart(PushedPart part, const TensorTable& tensors,
+  bool OnPart(PushedPart part, const TensorTable& tensors,
               PartApplier& applier) override;
   absl::Status OnToken(absl::string_view what, const StepToken& token,
                        const TensorTable& tensors,

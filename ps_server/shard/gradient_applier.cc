@@ -178,6 +178,7 @@ void GradientApplier::ApplyPart(const PushedPart& part, const Model& model) {
 }
 
 void GradientApplier::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+                                    double rate_factor,
                                     PartApplier::BlockGradient gradient,
                                     const Model& model) {
   BeginUpdates(slices, model);
@@ -192,7 +193,7 @@ void GradientApplier::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
       model.snapshot->Save(index, tensor, block);
       const Place place = {&tensor, block, /*begin=*/0, /*publish_to=*/nullptr};
       if (tensor.def().kind() != TRAINABLE) return AddRun(place, values);
-      ApplyRun(*model.rule, /*rate_factor=*/1, place,
+      ApplyRun(*model.rule, rate_factor, place,
                {AsEncoded(values.data()), static_cast<int64_t>(values.size())});
     });
   });

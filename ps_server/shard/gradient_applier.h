@@ -47,8 +47,8 @@ class GradientApplier {
   // holds the parameters. REQUIRES: it was checked.
   void ApplyPart(const PushedPart& part, const Model& model);
 
-  // Makes one update of each block of the slices, which are of whole blocks.
-  void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+  // As PartApplier::ApplyToBlocks.
+  void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      PartApplier::BlockGradient gradient, const Model& model);
 
  private:

@@ -61,7 +61,8 @@ void PendingUpdate::MakeIn(absl::Span<const CheckedSlice> slices,
   }
   if (claimed.empty()) return;
   applier.ApplyToBlocks(
-      claimed, [this](int tensor, int64_t block, absl::Span<float> mean) {
+      claimed, gradients_[0].rate_factor(),
+      [this](int tensor, int64_t block, absl::Span<float> mean) {
         WriteMean(numbers_.Of(tensor, block), mean);
       });
   if (is_made()) gradients_.clear();

@@ -19,12 +19,13 @@ namespace muster {
 //   sum = g[0];  sum += g[i] for i = 1, 2, ... in the given order
 //   update rule (or, of a state tensor, addition) with sum / number of them
 //
-// in float, whoever asks first. Not thread-safe.
+// in float, with the factor of the learning rate that all of them have, whoever
+// asks first. Not thread-safe.
 class PendingUpdate {
  public:
   // Nothing is left to do.
   PendingUpdate() = default;
-  // REQUIRES: `gradients` are whole, at least one.
+  // REQUIRES: `gradients` are whole, at least one, with one rate_factor().
   PendingUpdate(std::vector<StoredGradient> gradients,
                 const TensorTable& tensors);
 

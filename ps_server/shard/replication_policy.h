@@ -44,7 +44,8 @@ struct PushedPart {
   const Codec* publish_codec = nullptr;
   // The step's staleness, in updates.
   int64_t staleness = 0;
-  // The factor of the learning rate with which it is applied.
+  // The factor of the learning rate with which it is applied; at first the
+  // push's own (PushPart.learning_rate_factor).
   double rate_factor = 1;
 };
 
@@ -59,15 +60,17 @@ class PartApplier {
  public:
   virtual ~PartApplier() = default;
 
-  // Applies one part. REQUIRES: it was checked against the present tensors.
-  virtual void Apply(const PushedPart& part) = 0;
+  // Applies one part; returns whether the new values are at its publish_to.
+  // REQUIRES: it was checked against the present tensors.
+  virtual bool Apply(const PushedPart& part) = 0;
   // Writes the gradient (a state tensor's delta) of one block; called from
   // several threads at once, for each block by one of them.
   using BlockGradient = absl::FunctionRef<void(int tensor, int64_t block,
                                                absl::Span<float> gradient)>;
-  // Makes one update of each block of the slices, which are of whole blocks.
+  // Makes one update of each block of the slices, which are of whole blocks,
+  // with the learning rate times `rate_factor`.
   virtual void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
-                             BlockGradient gradient) = 0;
+                             double rate_factor, BlockGradient gradient) = 0;
   // Raises the shard's version: one more update is made, or has begun.
   virtual void CountUpdate() = 0;
 };
@@ -90,9 +93,9 @@ class ReplicationPolicy {
       absl::string_view what, const PushedPart& part,
       const TensorTable& tensors) const = 0;
 
-  // Applies `part` now, or keeps it for a later call.
-  // REQUIRES: CheckPart has just said kAccepted.
-  virtual void OnPart(PushedPart part, const TensorTable& tensors,
+  // Applies `part` now, and returns what Apply does; or keeps it for a later
+  // call, and returns false. REQUIRES: CheckPart has just said kAccepted.
+  virtual bool OnPart(PushedPart part, const TensorTable& tensors,
                       PartApplier& applier) = 0;
 
   // Makes the update that `token` tells of, if it was not made yet; the values

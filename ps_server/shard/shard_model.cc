@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/error_reason.h"
 #include "ps_server/block/value_cord.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
@@ -34,64 +33,26 @@ constexpr absl::string_view kHoldableMode = "async";
 }  // namespace
 
 ShardModel::ShardModel(const ShardOptions& options, BufferPool* replies)
-    : options_(options), replies_(replies), applier_(options.apply_team) {}
+    : options_(options),
+      replies_(replies),
+      applier_(options.apply_team),
+      epoch_(options.ps_index) {}
 
 std::string ShardModel::What(absl::string_view request,
                              const Sender& sender) const {
   return RequestName(request, sender, options_.ps_index);
 }
 
-absl::Status ShardModel::CheckFence(const Sender& sender,
-                                    const Fence& fence) const {
-  if (fence.model_epoch() == model_epoch_ && phase_ != EMPTY) {
-    return absl::OkStatus();
-  }
-  return FencedError(absl::StrCat(
-      What("request", sender), ": it means model epoch ", fence.model_epoch(),
-      ", the shard is ", ShardPhase_Name(phase_), " at epoch ", model_epoch_));
-}
-
-absl::Status ShardModel::CheckPhase(const Sender& sender, const Fence& fence,
-                                    ShardPhase phase) const {
-  RETURN_IF_ERROR(CheckFence(sender, fence));
-  if (phase_ == phase) return absl::OkStatus();
-  return FencedError(absl::StrCat(
-      What("request", sender), ": the shard is ", ShardPhase_Name(phase_),
-      ", the request needs ", ShardPhase_Name(phase)));
-}
-
-absl::Status ShardModel::CheckNewEpoch(absl::string_view what,
-                                       int64_t epoch) const {
-  if (epoch < model_epoch_ || (epoch == model_epoch_ && phase_ != LOADING)) {
-    return FencedError(absl::StrCat(what, ": model epoch ", epoch,
-                                    "; the shard is ", ShardPhase_Name(phase_),
-                                    " at epoch ", model_epoch_,
-                                    ", a new load needs a larger one"));
-  }
-  if (!IsCount(epoch)) {  // the next one would not be larger
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": model epoch ", epoch, " is above ", kMaxCount));
-  }
-  // A shard that was started anew may come to a job that was restored often.
-  if (model_epoch_ != 0 && epoch - model_epoch_ > kMaxEpochJump) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": model epoch ", epoch,
-        " is no count of restores: the shard is at ", model_epoch_));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request,
                                                int64_t max_bytes) {
   const std::string what = What("define", request.sender());
-  RETURN_IF_ERROR(CheckNewEpoch(what, request.model_epoch()));
+  RETURN_IF_ERROR(epoch_.CheckNew(what, request.model_epoch()));
   absl::StatusOr<ShardDefinition> definition =
       CheckDefinition(request, options_, max_bytes);
   RETURN_IF_ERROR(Annotate(definition.status(), what));
   RETURN_IF_ERROR(Annotate(ReplaceTensors(request, *definition), what));
   definition_ = *std::move(definition);
-  model_epoch_ = request.model_epoch();
-  phase_ = LOADING;
+  epoch_.Begin(request.model_epoch());
 
   DefineReply reply;
   for (const SlotDef& slot : definition_.rule->slots()) {
@@ -108,7 +69,7 @@ absl::Status ShardModel::ReplaceTensors(const DefineRequest& request,
   tensors_ = TensorTable();
   loaded_.clear();
   marks_.Clear();
-  phase_ = EMPTY;
+  epoch_.Clear();
   version_ = 0;
   const bool is_shared =
       definition.may_be_read_in_place && options_.shares_memory;
@@ -127,7 +88,7 @@ StreamSlices::Model ShardModel::StreamsOfModel() const {
 absl::StatusOr<LoadReply> ShardModel::Load(const Frame<LoadPart>& request) {
   const LoadPart& header = request.header;
   // After Seal this is a late repeat, and training goes on: refused too.
-  RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), LOADING));
+  RETURN_IF_ERROR(epoch_.CheckPhase(header.sender(), header.fence(), LOADING));
   const std::string what = What("load", header.sender());
   ASSIGN_OR_RETURN(const StreamSlices stream,
                    StreamSlices::Create(what, header.slot(), header.slices(),
@@ -145,8 +106,8 @@ absl::StatusOr<LoadReply> ShardModel::Load(const Frame<LoadPart>& request) {
 }
 
 absl::StatusOr<SealReply> ShardModel::Seal(const SealRequest& request) {
-  RETURN_IF_ERROR(CheckFence(request.sender(), request.fence()));
-  for (int i = 0; phase_ == LOADING && i < tensors_.size(); ++i) {
+  RETURN_IF_ERROR(epoch_.CheckFence(request.sender(), request.fence()));
+  for (int i = 0; epoch_.phase() == LOADING && i < tensors_.size(); ++i) {
     const TensorBlocks& tensor = tensors_[i];
     const int64_t missing = loaded_[i].FirstMissing();
     if (missing >= tensor.elements()) continue;
@@ -156,7 +117,7 @@ absl::StatusOr<SealReply> ShardModel::Seal(const SealRequest& request) {
                      " of ", tensor.whole_elements(), "; load it first"));
   }
   loaded_.clear();
-  phase_ = READY;
+  epoch_.Seal();
   SealReply reply;
   *reply.mutable_state() = State();
   return reply;
@@ -164,7 +125,7 @@ absl::StatusOr<SealReply> ShardModel::Seal(const SealRequest& request) {
 
 absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
     const BeginSnapshotRequest& request) {
-  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  RETURN_IF_ERROR(epoch_.CheckPhase(request.sender(), request.fence(), READY));
   RETURN_IF_ERROR(
       definition_.policy->OnCut(What("begin snapshot", request.sender()),
                                 request.token(), tensors_, *this));
@@ -187,7 +148,7 @@ absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
 
 absl::StatusOr<Frame<SnapshotPart>> ShardModel::ReadSnapshot(
     const ReadSnapshotRequest& request) {
-  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  RETURN_IF_ERROR(epoch_.CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = What("read snapshot", request.sender());
   RETURN_IF_ERROR(snapshot_.Check(what, request.snapshot()));
   ASSIGN_OR_RETURN(const StreamSlices stream,
@@ -203,14 +164,14 @@ absl::StatusOr<Frame<SnapshotPart>> ShardModel::ReadSnapshot(
 
 absl::StatusOr<EndSnapshotReply> ShardModel::EndSnapshot(
     const EndSnapshotRequest& request) {
-  RETURN_IF_ERROR(CheckFence(request.sender(), request.fence()));
+  RETURN_IF_ERROR(epoch_.CheckFence(request.sender(), request.fence()));
   snapshot_.End(request.snapshot());
   return EndSnapshotReply();
 }
 
 absl::StatusOr<Frame<PullReply>> ShardModel::Pull(const PullRequest& request,
                                                   const ValueMemory& memory) {
-  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  RETURN_IF_ERROR(epoch_.CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = What("pull", request.sender());
   ASSIGN_OR_RETURN(
       const std::vector<CheckedSlice> slices,
@@ -244,7 +205,7 @@ std::string ShardModel::WhatPush(const PushPart& header) const {
 absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
     const Frame<PushPart>& request, const PushContext& context) {
   const PushPart& header = request.header;
-  RETURN_IF_ERROR(CheckPhase(header.sender(), header.fence(), READY));
+  RETURN_IF_ERROR(epoch_.CheckPhase(header.sender(), header.fence(), READY));
   const std::string what = WhatPush(header);
   RETURN_IF_ERROR(CheckPushNumbers(what, header));
   RETURN_IF_ERROR(held_.CheckPush(what));
@@ -279,9 +240,10 @@ absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
                                   const ValueMemory& memory) {
   const std::vector<CheckedSlice> slices = part.slices;
   const Codec* const codec = part.publish_codec;
+  // Whether the new values are at part.publish_to.
   const auto accept = [&] {
-    if (fate != PartFate::kAccepted) return;
-    definition_.policy->OnPart(std::move(part), tensors_, *this);
+    return fate == PartFate::kAccepted &&
+           definition_.policy->OnPart(std::move(part), tensors_, *this);
   };
   if (!wants_values || slices.empty()) {
     accept();
@@ -293,9 +255,7 @@ absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
   }
   return MakeValues(slices, codec, memory, [&](char* data) {
     part.publish_to = data;
-    accept();
-    if (std::exchange(is_published_, false)) return;
-    WriteValues(tensors_, slices, codec, data);
+    if (!accept()) WriteValues(tensors_, slices, codec, data);
   });
 }
 
@@ -368,6 +328,10 @@ PushedPart ShardModel::MakePart(const PushPart& header) const {
   part.round = header.round();
   part.begins_step = marks_.IsNewStep(part.sender, part.step);
   part.staleness = version_ - header.pulled_version();
+  // 0 stands for 1.
+  if (header.learning_rate_factor() != 0) {
+    part.rate_factor = header.learning_rate_factor();
+  }
   return part;
 }
 
@@ -397,6 +361,12 @@ absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
         header.counts().position().ByteSizeLong(), " bytes; wanted 0 to ",
         kMaxCount, ", and at most ", kMaxPositionBytes, " bytes"));
   }
+  if (!(header.learning_rate_factor() >= 0 &&
+        header.learning_rate_factor() <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": the factor of the learning rate is ",
+        header.learning_rate_factor(), "; wanted more than 0, and at most 1"));
+  }
   if (header.has_learning_rate()) {
     return absl::UnimplementedError(absl::StrCat(
         what, ": learning_rate ", header.learning_rate(),
@@ -422,16 +392,16 @@ void ShardModel::CountUpdate() {
   ++counters_.steps;
 }
 
-void ShardModel::Apply(const PushedPart& part) {
+bool ShardModel::Apply(const PushedPart& part) {
   applier_.ApplyPart(
       part, {&tensors_, definition_.rule.get(), &snapshot_, held_.holder()});
   held_.SetBehind();
-  is_published_ = part.publish_to != nullptr;
+  return part.publish_to != nullptr;
 }
 
 void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
-                               BlockGradient gradient) {
-  applier_.ApplyToBlocks(slices, gradient,
+                               double rate_factor, BlockGradient gradient) {
+  applier_.ApplyToBlocks(slices, rate_factor, gradient,
                          {&tensors_, definition_.rule.get(), &snapshot_});
 }
 
@@ -440,11 +410,7 @@ ShardModel::ParametersInPlace(int64_t model_epoch) const {
   const std::string what =
       absl::StrCat("reading the parameters of /job:ps/task:", options_.ps_index,
                    " in place");
-  if (phase_ != READY || model_epoch != model_epoch_) {
-    return FencedError(absl::StrCat(what, ": wanted model epoch ", model_epoch,
-                                    ", the shard is ", ShardPhase_Name(phase_),
-                                    " at epoch ", model_epoch_));
-  }
+  RETURN_IF_ERROR(epoch_.CheckReady(what, model_epoch));
   if (!definition_.may_be_read_in_place) {
     return absl::FailedPreconditionError(
         absl::StrCat(what,
@@ -460,7 +426,7 @@ ShardModel::ParametersInPlace(int64_t model_epoch) const {
 
 absl::Status ShardModel::KeepOnDevice(const Sender& sender, const Fence& fence,
                                       DeviceParameters* holder) {
-  RETURN_IF_ERROR(CheckPhase(sender, fence, READY));
+  RETURN_IF_ERROR(epoch_.CheckPhase(sender, fence, READY));
   const std::string what = What("holding the parameters", sender);
   if (definition_.policy->name() != kHoldableMode) {
     return absl::FailedPreconditionError(
@@ -478,7 +444,7 @@ absl::StatusOr<PushReply> ShardModel::UpdateOnDevice(const PushPart& request) {
 
 absl::StatusOr<PushReply> ShardModel::UpdateOnDeviceUncounted(
     const PushPart& request) {
-  RETURN_IF_ERROR(CheckPhase(request.sender(), request.fence(), READY));
+  RETURN_IF_ERROR(epoch_.CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = WhatPush(request);
   RETURN_IF_ERROR(CheckPushNumbers(what, request));
   RETURN_IF_ERROR(held_.CheckUpdate(what, request.sender()));
@@ -504,9 +470,9 @@ void ShardModel::Forget(const Sender& sender) {
 
 ShardState ShardModel::State() const {
   ShardState state;
-  state.set_phase(phase_);
-  state.set_model_epoch(model_epoch_);
-  state.set_fingerprint(phase_ == EMPTY ? 0 : definition_.fingerprint);
+  state.set_phase(epoch_.phase());
+  state.set_model_epoch(epoch_.number());
+  state.set_fingerprint(epoch_.phase() == EMPTY ? 0 : definition_.fingerprint);
   state.set_version(version_);
   state.set_tensors(tensors_.num_tensors());
   state.set_bytes(tensors_.parameter_bytes());

@@ -29,6 +29,7 @@
 #include "ps_server/shard/replication_policy.h"
 #include "ps_server/shard/shard_counters.h"
 #include "ps_server/shard/shard_definition.h"
+#include "ps_server/shard/shard_epoch.h"
 #include "ps_server/shard/shard_options.h"
 #include "ps_server/shard/stream_slices.h"
 
@@ -81,7 +82,7 @@ class ShardModel : private PartApplier {
   int64_t held_bytes() const {
     return tensors_.parameter_bytes() + tensors_.slot_bytes();
   }
-  ShardPhase phase() const { return phase_; }
+  ShardPhase phase() const { return epoch_.phase(); }
   ShardCounters counters() const;
   // Whether a chief reads the values to save them.
   bool has_snapshot() const { return snapshot_.id() != 0; }
@@ -93,13 +94,6 @@ class ShardModel : private PartApplier {
  private:
   std::string What(absl::string_view request, const Sender& sender) const;
   std::string WhatPush(const PushPart& header) const;
-
-  // Errors of both: FailedPrecondition ("fenced: ").
-  absl::Status CheckFence(const Sender& sender, const Fence& fence) const;
-  // CheckFence, and the phase is `phase`.
-  absl::Status CheckPhase(const Sender& sender, const Fence& fence,
-                          ShardPhase phase) const;
-  absl::Status CheckNewEpoch(absl::string_view what, int64_t epoch) const;
 
   // Frees the old tensors and makes room for those of `request`. Errors:
   // ResourceExhausted; the model is EMPTY then.
@@ -141,8 +135,8 @@ class ShardModel : private PartApplier {
                         absl::FunctionRef<void(char* data)> fill);
 
   // ---- PartApplier -------------------------------------------------------
-  void Apply(const PushedPart& part) override;
-  void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+  bool Apply(const PushedPart& part) override;
+  void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override;
   void CountUpdate() override;
 
@@ -152,8 +146,7 @@ class ShardModel : private PartApplier {
   DuplicateMarks marks_;
   ShardCounters counters_;
 
-  ShardPhase phase_ = EMPTY;
-  int64_t model_epoch_ = 0;
+  ShardEpoch epoch_;
   ShardDefinition definition_;
   int64_t version_ = 0;
   TensorTable tensors_;
@@ -162,9 +155,6 @@ class ShardModel : private PartApplier {
   Sender snapshot_owner_;
   uint64_t next_snapshot_ = 1;
   DeviceResidentParameters held_;
-
-  // Whether Apply has written the new values of the push under way.
-  bool is_published_ = false;
 };
 
 }  // namespace muster

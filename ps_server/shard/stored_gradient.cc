@@ -59,14 +59,22 @@ BlockNumbers::BlockNumbers(const TensorTable& tensors) {
   first_.push_back(total);
 }
 
-StoredGradient::StoredGradient(const Sender& sender, int64_t step,
-                               int32_t parts, int64_t blocks)
-    : sender_(sender), step_(step), parts_(parts), places_(blocks) {}
+StoredGradient::StoredGradient(const PushedPart& part, int64_t blocks)
+    : sender_(part.sender),
+      step_(part.step),
+      parts_(part.parts),
+      rate_factor_(part.rate_factor),
+      places_(blocks) {}
 
 absl::Status StoredGradient::CheckPart(absl::string_view what,
                                        const PushedPart& part,
                                        const BlockNumbers& numbers,
                                        const TensorTable& tensors) const {
+  if (part.rate_factor != rate_factor_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": its factor of the learning rate is ", part.rate_factor,
+        ", the one of the step's other parts ", rate_factor_));
+  }
   int64_t blocks = blocks_held_;
   const std::string* twice = nullptr;
   ForEachBlock(part.slices, tensors,

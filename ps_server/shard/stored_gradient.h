@@ -34,11 +34,13 @@ class BlockNumbers {
 // in any order. Not thread-safe.
 class StoredGradient {
  public:
-  StoredGradient(const Sender& sender, int64_t step, int32_t parts,
-                 int64_t blocks);
+  // Without parts yet; of the step that `part` is of.
+  StoredGradient(const PushedPart& part, int64_t blocks);
 
   const Sender& sender() const { return sender_; }
   int64_t step() const { return step_; }
+  // As PushedPart's.
+  double rate_factor() const { return rate_factor_; }
   // Its bytes as they came, encoded.
   int64_t bytes() const { return bytes_; }
   int32_t parts_held() const { return static_cast<int32_t>(held_.size()); }
@@ -46,7 +48,8 @@ class StoredGradient {
   bool whole() const { return parts_held() == parts_; }
 
   // Whether `part` brings only new blocks, and, if it is the last one, all that
-  // are missing. Errors: InvalidArgument naming the tensor.
+  // are missing; with the learning rate's factor of the others. Errors:
+  // InvalidArgument naming the tensor.
   absl::Status CheckPart(absl::string_view what, const PushedPart& part,
                          const BlockNumbers& numbers,
                          const TensorTable& tensors) const;
@@ -72,6 +75,7 @@ class StoredGradient {
   Sender sender_;
   int64_t step_;
   int32_t parts_;
+  double rate_factor_;
   int64_t bytes_ = 0;
   int64_t blocks_held_ = 0;
   std::vector<Held> held_;

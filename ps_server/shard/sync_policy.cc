@@ -73,8 +73,7 @@ absl::StatusOr<PartFate> SyncPolicy::CheckPart(
   if (fate == PartFate::kLate) return fate;
   const BlockNumbers numbers(tensors);
   const StoredGradient* const known = Find(part);
-  const StoredGradient first(part.sender, part.step, part.parts,
-                             known == nullptr ? numbers.total() : 0);
+  const StoredGradient first(part, known == nullptr ? numbers.total() : 0);
   RETURN_IF_ERROR((known == nullptr ? first : *known)
                       .CheckPart(what, part, numbers, tensors));
   const auto replaced = gradients_.find(KeyOf(part.sender));
@@ -88,7 +87,7 @@ absl::StatusOr<PartFate> SyncPolicy::CheckPart(
       " of ", max_bytes_, " already; use more ps tasks or fewer workers"));
 }
 
-void SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
+bool SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
                         PartApplier& /*applier*/) {
   const BlockNumbers numbers(tensors);
   if (Find(part) == nullptr) {
@@ -98,13 +97,13 @@ void SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
       bytes_ -= old->second.bytes();
       gradients_.erase(old);
     }
-    gradients_.emplace(key, StoredGradient(part.sender, part.step, part.parts,
-                                           numbers.total()));
+    gradients_.emplace(key, StoredGradient(part, numbers.total()));
   }
   StoredGradient& gradient = gradients_.find(KeyOf(part.sender))->second;
   bytes_ += static_cast<int64_t>(part.data.size());
   part.data = kept_.Copy(part.data);
   gradient.Add(std::move(part), numbers, tensors);
+  return false;
 }
 
 absl::Status SyncPolicy::CheckChosen(absl::string_view what,
@@ -129,8 +128,17 @@ absl::Status SyncPolicy::CheckChosen(absl::string_view what,
           " (incarnation ", absl::Hex(step.sender().incarnation()),
           "), which is not whole here; nothing was applied"));
     }
+    const double first = RateFactorOf(token.chosen(0));
+    if (it->second.rate_factor() == first) continue;
+    return absl::InternalError(absl::StrCat(
+        update, "has factors ", first, " and ", it->second.rate_factor(),
+        " of the learning rate, wanted one; nothing was applied"));
   }
   return absl::OkStatus();
+}
+
+double SyncPolicy::RateFactorOf(const ChosenStep& step) const {
+  return gradients_.find(KeyOf(step.sender()))->second.rate_factor();
 }
 
 std::vector<StoredGradient> SyncPolicy::TakeChosen(const StepToken& token) {

@@ -32,7 +32,7 @@ class SyncPolicy : public ReplicationPolicy {
   absl::StatusOr<PartFate> CheckPart(absl::string_view what,
                                      const PushedPart& part,
                                      const TensorTable& tensors) const override;
-  void OnPart(PushedPart part, const TensorTable& tensors,
+  bool OnPart(PushedPart part, const TensorTable& tensors,
               PartApplier& applier) override;
   // A token without a round tells nothing.
   absl::Status OnToken(absl::string_view what, const StepToken& token,
@@ -49,16 +49,17 @@ class SyncPolicy : public ReplicationPolicy {
   }
   std::optional<std::vector<DuplicateMark>> AppliedSteps() const override;
 
-  int64_t stored_bytes() const { return bytes_; }
-
  private:
   absl::StatusOr<PartFate> CheckRound(absl::string_view what,
                                       const PushedPart& part) const;
   // The gradient that `part` is a part of; null if it is the first one.
   const StoredGradient* Find(const PushedPart& part) const;
-  // Errors: Internal if some of the chosen gradients is not held.
+  // Errors: Internal if some of the chosen gradients is not held, or has
+  // another factor of the learning rate than the first.
   absl::Status CheckChosen(absl::string_view what,
                            const StepToken& token) const;
+  // REQUIRES: its gradient is held.
+  double RateFactorOf(const ChosenStep& step) const;
   // The chosen gradients in the token's order. REQUIRES: CheckChosen is OK.
   std::vector<StoredGradient> TakeChosen(const StepToken& token);
 

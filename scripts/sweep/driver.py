@@ -55,12 +55,21 @@ class SweepDriver(Driver):
         record.add_evaluation(*evaluation)
         record.save()
         # One that is NaN is there, and no number.
-        if self.options.metric.startswith("test_") and (
+        if self.is_awaited(evaluation[2]) and (
                 " %s=" % self.options.metric not in line):
             self.check_metric(evaluation[1])
+            return
         if self.is_hopeless(record) and task not in self.asked:
             self.asked[task] = "PRUNED"
             task.send(signal.SIGTERM)
+
+    def is_awaited(self, half):
+        """Whether each evaluation of a half has the metric. Beside a validation
+        half the test half is evaluated at the end alone, where no pruner
+        looks."""
+        wanted = self.options.metric.partition("_")[0] + "_"
+        return wanted == half or (wanted == "test_" and
+                                  self.options.pruner != "none")
 
     def on_figures(self, record):
         self.check_metric(record.figures)

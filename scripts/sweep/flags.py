@@ -5,6 +5,8 @@ import argparse
 from base.launcher_flags import add_binary_flags, local_path, positive
 from trainings import cluster
 
+from .trial import HALVES
+
 SAMPLERS = ("random", "grid", "tpe")
 PRUNERS = ("none", "median", "asha")
 
@@ -35,7 +37,9 @@ def parse(argv):
                         help="trials and results; a sweep that is there goes "
                         "on")
     parser.add_argument("--metric", default="test_loss", metavar="NAME",
-                        help="a figure of result.json (default test_loss)")
+                        help="a figure of result.json (default test_loss); "
+                        "validation_..., which leaves the test half out of the "
+                        "choice, with --set=input.validation_fraction=0.1")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--maximize", action="store_true",
                        help="the more of it, the better")
@@ -67,8 +71,8 @@ def parse(argv):
     cluster.add_flags(parser, "trial")
     add_binary_flags(parser)
     options = parser.parse_args(argv)
-    if options.pruner != "none" and not options.metric.startswith("test_"):
+    if options.pruner != "none" and not options.metric.startswith(HALVES):
         parser.error("--pruner=%s looks at evaluations: wanted a --metric that "
-                     "they have (test_...), found '%s'" % (
+                     "they have (test_..., validation_...), found '%s'" % (
                          options.pruner, options.metric))
     return options

@@ -7,7 +7,7 @@ import shlex
 
 from trainings.record import write_whole
 
-from .trial import Trial
+from .trial import HALVES, Trial
 
 BEST_ROWS = 10
 
@@ -26,10 +26,10 @@ def ranked(trials, maximize):
 
 
 def write_csv(sweep_dir, trials, fields, metric):
-    """A row a trial, in order: the metric, then the other figures of the test
-    set; those of its last evaluation where a trial did not come to its end."""
+    """A row a trial, in order: the metric, then the other figures of the
+    evaluated halves; those of its last evaluation where a trial did not come to its end."""
     others = sorted({name for one in trials for name in one.latest()
-                     if name.startswith("test_") and name != metric})
+                     if name.startswith(HALVES) and name != metric})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["trial", "state", *fields, metric, *others, "seconds",

@@ -5,7 +5,9 @@ import re
 
 from trainings.record import Record, is_number
 
-EVALUATION = re.compile(r" I /job:worker/task:0 step=(\d+) (test_\S+=.*)")
+HALVES = ("test_", "validation_")
+EVALUATION = re.compile(
+    r" I /job:worker/task:0 step=(\d+) ((%s)\S+=.*)" % "|".join(HALVES))
 
 
 class Trial(Record):
@@ -32,7 +34,7 @@ class Trial(Record):
         metric that evaluations do not have, none."""
         return [figures.get(self.metric, math.nan)
                 for _, figures in self.all_evaluations
-                if self.metric.startswith("test_")]
+                if self.metric.startswith(HALVES)]
 
     def latest(self):
         """{figure: number}: those of the end, or of the last evaluation."""
@@ -45,18 +47,22 @@ class Trial(Record):
         return (self.latest().get(self.metric)
                 if self.state in ("DONE", "PRUNED") else None)
 
-    def add_evaluation(self, step, figures):
-        """One that went on from a checkpoint evaluates some steps again."""
+    def add_evaluation(self, step, figures, half):
+        """One that went on from a checkpoint evaluates some steps again; at the
+        end there are figures of two halves."""
+        others = {name: value for at, found in self.all_evaluations
+                  if at == step for name, value in found.items()
+                  if not name.startswith(half)}
         self.all_evaluations = [one for one in self.all_evaluations
-                                if one[0] < step] + [[step, figures]]
+                                if one[0] < step] + [[step, others | figures]]
 
 
 def read_evaluation(line):
-    """(step, {figure: number}) of a worker's line, or None."""
+    """(step, {figure: number}, half) of a worker's line, or None."""
     found = EVALUATION.search(line)
     if found is None:
         return None
     pairs = (word.split("=") for word in found.group(2).split())
     numbers = {name: float(value) for name, value in pairs}
     return int(found.group(1)), {name: value for name, value in numbers.items()
-                                 if is_number(value)}
+                                 if is_number(value)}, found.group(3)

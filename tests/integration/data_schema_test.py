@@ -60,6 +60,9 @@ def npy(shape, values, kind):
                                           *values))
 
 
+VALIDATION = "--set=input.validation_fraction=0.3"
+
+
 class DataSchemaTest(harness.TestCase):
 
     def setUp(self):
@@ -111,9 +114,12 @@ class DataSchemaTest(harness.TestCase):
             self.assertIn(text, ended[1])
 
     def assert_evaluates_as_trained(self, *names):
-        figures, result = self.evaluate(), self.result("train")
-        for name in ("test_loss", *names):
-            self.assertEqual(figures[name], result[name])
+        result = self.result("train")
+        for half in ["test"] + ["validation"] * ("validation_loss" in result):
+            figures = self.evaluate(self.folder, "--half=" + half)
+            for name in ("loss", "examples", *names):
+                name = "%s_%s" % (half, name)
+                self.assertEqual(figures[name], result[name], name)
 
     # ---- The same data in another form
 
@@ -160,7 +166,7 @@ class DataSchemaTest(harness.TestCase):
         self.write_tables()
         self.write_table("test.csv", "zcyba", range(60, 90))
         cluster = self.write_cluster(ps=1, workers=1, evaluator=True)
-        flags = self.training_flags(REGRESSION, "train",
+        flags = self.training_flags(REGRESSION, "train", VALIDATION,
                                     "--set=input.dir=" + self.path("data"))
         evaluator = self.start("evaluator", [
             harness.worker(), "--cluster=" + cluster, "--job_name=evaluator",
@@ -170,8 +176,12 @@ class DataSchemaTest(harness.TestCase):
         worker = self.start_worker(cluster, 0, *flags)
         for process in (worker, server, evaluator):
             self.assertEqual(process.wait(), 0, process.output)
-        self.assertEqual(self.read_json("train/evaluator.json")["test_loss"],
-                         self.result("train")["test_loss"])
+        newest, result = (self.read_json("train/evaluator.json"),
+                          self.result("train"))
+        self.assertEqual(newest["validation_loss"], result["validation_loss"])
+        # The test half is for the end, and for the chief.
+        self.assertEqual((newest.get("test_loss"), "test_loss" in result),
+                         (None, True))
 
     # ---- The folder is enough
 
@@ -188,15 +198,18 @@ class DataSchemaTest(harness.TestCase):
         trainings = {
             "csv": (REGRESSION, ()),
             "csv stream": (REGRESSION, ("--set=input.stream=true",)),
-            "npy": (CLASSIFIER % ("36", "", "npy"), ("test_accuracy",)),
+            "csv validated": (REGRESSION, (VALIDATION,)),
+            "npy": (CLASSIFIER % ("36", "", "npy"), (VALIDATION, "accuracy")),
             "image_folder": (CLASSIFIER % ("1, 6, 6", CONV, "image_folder"),
-                             ("test_accuracy",)),
+                             (VALIDATION, "accuracy")),
             "synthetic": (CLASSIFIER % ("1, 6, 6", CONV, "synthetic"),
-                          ("--set=input.synthetic_classes=3",
-                           "test_accuracy"))}
+                          ("--set=input.synthetic_classes=3", VALIDATION,
+                           "accuracy"))}
         for name, (training, more) in trainings.items():
             with self.subTest(reader=name):
                 self.train(training, *[f for f in more if f[0] == "-"])
+                self.assertEqual(VALIDATION in more,
+                                 "validation_loss" in self.result("train"))
                 self.assert_evaluates_as_trained(
                     *[f for f in more if f[0] != "-"])
                 os.rename(self.path("train"), self.path("done " + name))

@@ -156,6 +156,8 @@ class LauncherTest(harness.TestCase):
                 ('"test_loss": 0.25', "test loss 0.2500 after 10 global steps"),
                 ('"test_accuracy": null, "test_loss": null',
                  "no finite figure after 10 global steps"),
+                ('"validation_loss": 0.5',
+                 "validation loss 0.5000 after 10 global steps"),
                 ('"final_loss": 1',
                  "not evaluated (no test half) after 10 global steps")):
             launcher = self.launch(

@@ -83,7 +83,8 @@ class StudyTest(harness.TestCase):
         said = []
         for value in values:
             one.add_evaluation(10 * (1 + len(one.all_evaluations)), {}
-                               if math.isnan(value) else {METRIC: value})
+                               if math.isnan(value) else {METRIC: value},
+                               "test_")
             said.append(study.follow(one))
         return said
 

@@ -126,6 +126,11 @@ class WorkerFlagsTest(harness.TestCase):
             self.run_worker("predict", "--train_dir=" + self.path("nowhere")),
             "nowhere/training.textproto", "nor --training=FILE")
         self.assert_refused(self.run_worker("predict", run), "--output=FILE")
+        self.assert_refused(self.run_worker("evaluate", run, "--half=training"),
+                            "--half: wanted test or validation")
+        self.assert_refused(
+            self.run_worker("evaluate", run, "--half=validation"),
+            "--set=input.validation_fraction=0.1")
         for output in (self.dir, self.path("none/figures.json")):
             self.assert_refused(
                 self.run_worker("evaluate", run, "--output=" + output),

@@ -114,6 +114,7 @@ void FakeParameterLink::Push(Frame<PushPart> request, absl::Time,
 }
 
 PushReply FakeShard::Apply(const PushPart& header, const std::string& data) {
+  learning_rate_factor_ = header.learning_rate_factor();
   PushReply result;
   if (header.round() != 0 && header.round() < round_) {
     result.set_late(true);

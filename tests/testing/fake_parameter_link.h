@@ -73,6 +73,11 @@ class FakeShard {
     absl::MutexLock lock(&mu_);
     return pulls_;
   }
+  // The newest push's factor of the learning rate, which has no effect here.
+  double learning_rate_factor() const {
+    absl::MutexLock lock(&mu_);
+    return learning_rate_factor_;
+  }
   int64_t duplicates() const {
     absl::MutexLock lock(&mu_);
     return duplicates_;
@@ -116,6 +121,7 @@ class FakeShard {
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t pulls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t duplicates_ ABSL_GUARDED_BY(mu_) = 0;
+  double learning_rate_factor_ ABSL_GUARDED_BY(mu_) = 0;
   // The newest of any token.
   int64_t round_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -13,11 +13,15 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "worker/backend/backend.h"
-#include "worker/backend/check_layouts.h"
 #include "worker/backend/memory_layout.h"
 #include "worker/backend/operation.h"
 
 namespace muster {
+
+// InvalidArgument unless `layouts` are those that the operation follows
+// (layout_shapes()), of this dtype. One that follows none may be given any.
+absl::Status CheckLayouts(const Operation& operation, DataType dtype,
+                          absl::Span<const MemoryLayout> layouts);
 
 // The primitives of one backend: from operation and pass to the function that
 // makes one. A row is registered by the source file that implements it:

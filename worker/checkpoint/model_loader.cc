@@ -104,8 +104,11 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   loaded.examples = manifest.examples();
   loaded.workers = std::move(positions.workers);
   loaded.start_position = std::move(positions.start);
+  loaded.evaluations = manifest.evaluations();
   loaded.reached =
-      ReachedByChief(reader.path(), options_.goal, options_.reporter);
+      IsPlateauReached(options_.goal.stop, loaded.evaluations)
+          ? "plateau"
+          : ReachedByChief(reader.path(), options_.goal, options_.reporter);
   options_.reporter.Info(absl::StrCat("restored ", reader.path()));
   if (!positions.note.empty()) {
     options_.reporter.Info(positions.note);

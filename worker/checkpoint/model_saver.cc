@@ -170,6 +170,9 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
   manifest.set_trained_s(absl::ToDoubleSeconds(Trained(options_.clock->Now())));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
+  if (state.has_evaluations()) {
+    *manifest.mutable_evaluations() = state.evaluations();
+  }
   SavePositions(state, options_.tasks, &manifest);
   for (size_t i = 0; i < moment.cuts.size(); ++i) {
     AddCut(static_cast<int>(i), moment.cuts[i], &manifest);

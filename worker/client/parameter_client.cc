@@ -237,6 +237,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
   push.step = step;
   push.round = round;
   push.counts = PopCounts();
+  push.learning_rate_factor = learning_rate_factor();
   push.clock = &shards_.clock();
   if (encoder_ != nullptr) {
     push.encoder = encoder_.get();
@@ -353,6 +354,7 @@ absl::StatusOr<PushResult> ParameterClient::UpdateOnDevice(
   const int64_t pulled = VersionOf(versions);
   request.set_pulled_version(pulled);
   *request.mutable_counts() = PopCounts();
+  request.set_learning_rate_factor(learning_rate_factor());
   const absl::StatusOr<PushReply> reply =
       shards_.link(0).UpdateOnDevice(request);
   RETURN_IF_ERROR(Annotate(AbortedIfFenced(reply.status()),

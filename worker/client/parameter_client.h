@@ -196,6 +196,13 @@ class ParameterClient {
   // refuses them (Aborted, by Finish). REQUIRES: push->may_resume().
   void Resume(Push* push);
 
+  // The factor of the learning rate of the pushes, and updates on a device,
+  // from the next one on: as the step's token has it.
+  void SetLearningRateFactor(double factor) {
+    absl::MutexLock lock(&mu_);
+    learning_rate_factor_ = factor;
+  }
+
   // What the next push, or update on a device, says of the worker's progress
   // once its step is done (PushPart.counts); without this call nothing.
   void SetCounts(StepCounts counts) {
@@ -221,6 +228,10 @@ class ParameterClient {
       ShardGroup::PartsAre parts);
   // Values have come.
   void KeepVersions(std::shared_ptr<const PulledVersions> versions);
+  double learning_rate_factor() {
+    absl::MutexLock lock(&mu_);
+    return learning_rate_factor_;
+  }
   StepCounts PopCounts() {
     absl::MutexLock lock(&mu_);
     return std::exchange(counts_, {});
@@ -236,6 +247,8 @@ class ParameterClient {
   std::shared_ptr<const PulledVersions> pulled_versions_ ABSL_GUARDED_BY(mu_);
   // Of the next push.
   StepCounts counts_ ABSL_GUARDED_BY(mu_);
+  // 0 stands for 1.
+  double learning_rate_factor_ ABSL_GUARDED_BY(mu_) = 0;
 
   // Own synchronisation. Null without a codec.
   const std::unique_ptr<PushEncoder> encoder_;

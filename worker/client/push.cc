@@ -90,6 +90,7 @@ PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
   header.set_step(options_.step);
   header.set_round(options_.round);
   if (options_.counts.steps() > 0) *header.mutable_counts() = options_.counts;
+  header.set_learning_rate_factor(options_.learning_rate_factor);
   const PlannedPart& part = model.plan.parts[send.shard][send.part];
   header.set_part(part.pushed_as);
   header.set_parts(model.plan.pushed_parts[send.shard]);

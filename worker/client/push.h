@@ -104,6 +104,7 @@ class Push {
     int64_t round = 0;
     // As PushPart's.
     StepCounts counts;
+    double learning_rate_factor = 0;
     // Outlives this.
     const Clock* clock = nullptr;
   };

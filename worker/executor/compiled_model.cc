@@ -15,6 +15,7 @@
 #include "worker/backend/check_labels.h"
 #include "worker/executor/device_executor.h"
 #include "worker/executor/host_executor.h"
+#include "worker/executor/moving_averages.h"
 #include "worker/executor/pipeline_costs.h"
 #include "worker/model/memory_bridges.h"
 #include "worker/model/plan_compiler.h"
@@ -113,6 +114,7 @@ absl::StatusOr<Program> MakeProgram(const ModelSpec& spec,
   const Phase phase =
       options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
   ASSIGN_OR_RETURN(Program program, LowerModel(graph, batch_size, phase));
+  if (options.weighted) WeighRows(&program);
   FuseActivations(&program);
   RETURN_IF_ERROR(SplitProgram(spec, graph, options, &program));
   RETURN_IF_ERROR(AssignDevices(options, &program));
@@ -203,15 +205,11 @@ absl::StatusOr<std::unique_ptr<PlanExecutor>> CreateExecutor(
 }
 
 // How many labels of this type the batch has room for.
-absl::StatusOr<size_t> NumLabels(const Batch& batch, DataType dtype) {
-  if (dtype == INT32) {
-    ASSIGN_OR_RETURN(const absl::Span<const int32_t> labels,
-                     batch.Get<int32_t>(kBatchLabels));
-    return labels.size();
-  }
-  ASSIGN_OR_RETURN(const absl::Span<const float> targets,
-                   batch.Get<float>(kBatchLabels));
-  return targets.size();
+template <typename T>
+absl::StatusOr<size_t> NumLabels(const Batch& batch) {
+  ASSIGN_OR_RETURN(const absl::Span<const T> labels,
+                   batch.Get<T>(kBatchLabels));
+  return labels.size();
 }
 
 }  // namespace
@@ -388,11 +386,7 @@ absl::StatusOr<CompiledModel::StepResult> CompiledModel::Step(
                         options.trace}));
   // No step reads moving averages, but what answers the push may write to them.
   RETURN_IF_ERROR(AwaitParameters(schedule_.averaged_parameters, options.gate));
-  if (dtype_ == FLOAT64) {
-    WriteMovingAverages<double>();
-  } else {
-    WriteMovingAverages<float>();
-  }
+  WriteMovingAverages(plan_.moving_averages, *executor_, dtype_, memory_);
   if (options.listener != nullptr) {
     for (const int parameter : schedule_.averaged_parameters) {
       options.listener->OnGradient(parameter);
@@ -418,7 +412,10 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
   }
   ASSIGN_OR_RETURN(const absl::Span<const float> input,
                    batch.Get<float>(kBatchInput));
-  ASSIGN_OR_RETURN(const size_t labels, NumLabels(batch, plan_.labels.dtype));
+  ASSIGN_OR_RETURN(const size_t labels, plan_.labels.dtype == INT32
+                                            ? NumLabels<int32_t>(batch)
+                                            : NumLabels<float>(batch));
+  if (is_weighted()) RETURN_IF_ERROR(batch.Get<float>(kBatchWeights).status());
   const size_t needed = batch.rows * example_elements_;
   const size_t needed_labels =
       batch.rows * (plan_.labels.shape.num_elements() / batch_size_);
@@ -469,28 +466,6 @@ absl::StatusOr<std::string> CompiledModel::MeasurePipeline(const Batch& batch) {
                        FindPipelineCosts(plan_, schedule_.loss_instruction,
                                          least, memory_.sizes_bytes),
                        device_names_);
-}
-
-template <typename T>
-void CompiledModel::WriteMovingAverages() {
-  for (const MovingAverage& average : plan_.moving_averages) {
-    const absl::Span<T> delta =
-        SpanOf<T>(memory_.gradient(average.parameter), average.parameter);
-    std::fill(delta.begin(), delta.end(), T{0});
-  }
-  for (const MovingAverage& average : plan_.moving_averages) {
-    const T* batch =
-        static_cast<const T*>(executor_->Result(average.batch_buffer));
-    const absl::Span<T> delta =
-        SpanOf<T>(memory_.gradient(average.parameter), average.parameter)
-            .subspan(average.begin, average.count);
-    const T scale = static_cast<T>(average.scale);
-    const T kept = static_cast<T>(average.kept);
-    const T rate = static_cast<T>(1 - average.momentum);
-    for (size_t i = 0; i < delta.size(); ++i) {
-      delta[i] = kept * delta[i] + rate * (scale * batch[i]);
-    }
-  }
 }
 
 std::string CompiledModel::DescribePlan(

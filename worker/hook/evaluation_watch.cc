@@ -120,7 +120,7 @@ EvaluationWatch::Outcome EvaluationWatch::Add(int64_t global_step,
   if (!options_.stop.metric.empty()) {
     const bool is_first = history_.stop().metric().empty();
     count(options_.stop, is_first, history_.mutable_stop());
-    outcome.stops = history_.stop().bad_evaluations() >= options_.stop_patience;
+    outcome.stops = stops();
   }
   if (options_.schedule.metric.empty()) return outcome;
   const bool is_first = history_.schedule().metric().empty();

@@ -71,6 +71,12 @@ class EvaluationWatch {
   // has already changes nothing.
   Outcome Add(int64_t global_step, const EvaluationResult& result);
 
+  // stop.plateau is reached.
+  bool stops() const {
+    return !options_.stop.metric.empty() &&
+           history_.stop().bad_evaluations() >= options_.stop_patience;
+  }
+
   const EvaluationHistory& history() const { return history_; }
 
  private:

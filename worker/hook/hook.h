@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "proto/evaluation_history.pb.h"
 #include "worker/tower/computed_step.h"
 
 namespace muster {
@@ -60,6 +61,8 @@ struct EpochRecord {
   bool initialized = false;
   // It went on without this process, which has not loaded it.
   bool attached = false;
+  // The job's, until then.
+  EvaluationHistory evaluations;
   absl::Time now;
 };
 
@@ -93,8 +96,8 @@ using RequestStop =
 //
 // All calls come from the training thread, in the order of README.md; work that
 // takes longer than a step belongs on a thread of the hook's own. An error from
-// BeforePush or AfterStep ends the training with that error; one from AtEnd
-// makes the exit code not 0 (the later hooks run all the same).
+// BeforePush, AfterStep or AfterWait ends the training with that error; one
+// from AtEnd makes the exit code not 0 (the later hooks run all the same).
 class Hook {
  public:
   virtual ~Hook() = default;
@@ -115,6 +118,14 @@ class Hook {
   // The step is acknowledged by all shards and counted.
   virtual absl::Status AfterStep(const StepRecord& step) {
     static_cast<void>(step);
+    return absl::OkStatus();
+  }
+  // This worker may take a step, but has reported none with its question: its
+  // first one in an epoch, or one that has waited for others. In synchronous
+  // replication the model stays that of `global_step` until this worker has
+  // pushed, if no update is made without it.
+  virtual absl::Status AfterWait(int64_t global_step) {
+    static_cast<void>(global_step);
     return absl::OkStatus();
   }
   virtual absl::Status AtEnd(const EndRecord& end) {

@@ -65,7 +65,7 @@ std::string Progress::Line() const {
       global_step_, ReadableNumber(meter_.mean_loss(), 4),
       ReadableNumber(meter_.steps_per_s(), 3), meter_.examples_per_s(),
       meter_.mean_staleness());
-  if (dropped_ > 0) absl::StrAppend(&line, " dropped=", dropped_);
+  if (dropped_ > 0) absl::StrAppend(&line, " dropped_steps=", dropped_);
   if (meter_.input_wait() >= kLeastInputWait) {
     absl::StrAppendFormat(&line, " input_wait=%.0f%%",
                           100 * meter_.input_wait());

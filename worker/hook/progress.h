@@ -19,10 +19,10 @@ namespace muster {
 //   left=2m10s                                            (all in one line)
 //
 // step is the global step; loss, rates and staleness are this worker's means
-// since the line before. dropped=K, once there are any, are the steps of this
-// process that were dropped in synchronous replication; bad_records=K the rows
-// that it has passed over (input.on_bad_record). input_wait=34% says that so
-// much of the time went by while steps waited for their rows, if it is much.
+// since the line before. dropped_steps=K, once there are any, are the steps of
+// this process that were dropped in synchronous replication; bad_records=K the
+// rows that it has passed over (input.on_bad_record). input_wait=34% says that
+// so much of the time went by while steps waited for their rows, if it is much.
 class Progress : public Hook {
  public:
   struct Options {

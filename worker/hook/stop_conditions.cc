@@ -18,6 +18,11 @@ absl::Status StopConditions::AfterEnter(const EpochRecord&) {
   return absl::OkStatus();
 }
 
+absl::Status StopConditions::AfterWait(int64_t) {
+  if (accurate_) stop_job_("target_accuracy", absl::OkStatus());
+  return absl::OkStatus();
+}
+
 absl::Status StopConditions::AfterStep(const StepRecord& step) {
   const bool late = options_.after > absl::ZeroDuration() &&
                     options_.trained(step.now) >= options_.after;

@@ -10,9 +10,9 @@
 namespace muster {
 
 // The hook of the stop conditions that the chief watches: wall time and
-// accuracy on the test set. (Steps and epochs are ps task 0's: it counts all
-// workers.) Asks for the end after the step in which a condition is met, with
-// the name of its field as the reason.
+// accuracy on the validation half, or without one on the test half. (Steps and
+// epochs are ps task 0's: it counts all workers.) Asks for the end after the
+// step in which a condition is met, with the name of its field as the reason.
 class StopConditions : public Hook {
  public:
   struct Options {
@@ -31,6 +31,7 @@ class StopConditions : public Hook {
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   absl::Status AfterStep(const StepRecord& step) override;
+  absl::Status AfterWait(int64_t global_step) override;
 
  private:
   const Options options_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/update_rule.h"
 #include "common/summary/summary_value.h"
@@ -14,6 +15,7 @@
 #include "worker/hook/training_summaries.h"
 #include "worker/input/image/example_pixels.h"
 #include "worker/input/image/png_encoder.h"
+#include "worker/metric/class_table.h"
 #include "worker/metric/table_picture.h"
 
 namespace muster {
@@ -31,22 +33,23 @@ std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
   std::string text;
   google::protobuf::TextFormat::PrintToString(training, &text);
   return std::make_unique<SessionSummaries>(
-      std::move(text),
+      std::move(text), parts.hparams,
       [writer](int64_t first_step) { writer->AddSessionStart(first_step); },
       WriteTo(writer),
       [writer, graph = parts.graph](int64_t global_step) {
         writer->AddGraph(global_step, graph);
-      });
+      },
+      [writer] { return writer->WallNow(); });
 }
 
-// Adds test_NAME, the table as a picture.
-absl::Status AddTable(const MetricResult::Table& table, Summary* summary) {
+// Adds the table as a picture.
+absl::Status AddTable(absl::string_view tag, const MetricResult::Table& table,
+                      Summary* summary) {
   ASSIGN_OR_RETURN(const TablePicture picture, DrawTable(table));
   ASSIGN_OR_RETURN(
       const std::string png,
       EncodePng({picture.side, picture.side, /*channels=*/1, picture.pixels}));
-  AddImages(absl::StrCat("test_", table.name), picture.side, picture.side,
-            {png}, summary);
+  AddImages(tag, picture.side, picture.side, {png}, summary);
   return absl::OkStatus();
 }
 
@@ -68,7 +71,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Hook>>> MakeSummaryHooks(
     ASSIGN_OR_RETURN(const LearningRate learning_rate,
                      LearningRateOf(training.optimizer()));
     hooks.push_back(std::make_unique<TrainingSummaries>(
-        summary.every_steps(), parts.accuracy_curve, learning_rate, write));
+        summary.every_steps(), parts.accuracy_curve, learning_rate, write,
+        parts.rate_factor));
     hooks.push_back(std::make_unique<JobSummaries>(
         summary.every_steps(), parts.clock, parts.ask_job_state, write));
   }
@@ -92,21 +96,30 @@ std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
 
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
                                              Reporter reporter) {
-  return [writer, reporter](int64_t global_step,
-                            const EvaluationResult& result) {
-    Summary summary;
-    for (const MetricResult::Value& value : result.metrics.values) {
-      AddScalar(absl::StrCat("test_", value.name), value.value, &summary);
-    }
-    AddScalar("test_loss", result.loss, &summary);
-    for (const MetricResult::Table& table : result.metrics.tables) {
-      const absl::Status status = AddTable(table, &summary);
-      if (status.ok()) continue;
-      reporter.Info(absl::StrCat("no picture of test_", table.name, " at step ",
-                                 global_step, ": ", status.message()));
-    }
-    writer->Add(global_step, std::move(summary));
-  };
+  return
+      [writer, reporter](int64_t global_step, const EvaluationResult& result) {
+        Summary summary;
+        for (const MetricResult::Value& value : result.NamedValues()) {
+          AddScalar(value.name, value.value, &summary);
+        }
+        if (result.non_finite > 0) {
+          AddScalar(result.NameOf("non_finite_rows"),
+                    static_cast<double>(result.non_finite), &summary);
+        }
+        for (const MetricResult::Table& table : result.metrics.tables) {
+          const std::string tag = result.NameOf(table.name);
+          const absl::Status status = AddTable(tag, table, &summary);
+          if (status.ok()) continue;
+          reporter.Info(absl::StrCat("no picture of ", tag, " at step ",
+                                     global_step, ": ", status.message()));
+        }
+        if (!result.metrics.by_class.empty()) {
+          AddText(result.NameOf("by_class"),
+                  absl::StrJoin(ClassTableLines(result.metrics.by_class), "\n"),
+                  &summary);
+        }
+        writer->Add(global_step, std::move(summary));
+      };
 }
 
 CheckpointSaver::Begin WriteSummariesFirst(EventFileWriter* writer,

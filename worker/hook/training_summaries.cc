@@ -13,10 +13,11 @@ namespace muster {
 TrainingSummaries::TrainingSummaries(int64_t every_steps,
                                      AccuracyCurve accuracy_curve,
                                      const LearningRate& learning_rate,
-                                     WriteSummary write)
+                                     WriteSummary write, RateFactor rate_factor)
     : accuracy_curve_(accuracy_curve),
       learning_rate_(learning_rate),
       write_(std::move(write)),
+      rate_factor_(std::move(rate_factor)),
       period_(every_steps) {}
 
 absl::Status TrainingSummaries::AfterEnter(const EpochRecord& epoch) {
@@ -98,7 +99,10 @@ void TrainingSummaries::WritePoint(Summary summary) {
     AddScalar("input_wait", absl::FDivDuration(sums_.waited, sums_.length),
               &summary);
   }
-  AddScalar("learning_rate", learning_rate_.At(sums_.global_step), &summary);
+  const double factor =
+      rate_factor_ == nullptr ? 1 : rate_factor_(sums_.global_step + 1);
+  AddScalar("learning_rate", learning_rate_.At(sums_.global_step) * factor,
+            &summary);
   write_(sums_.global_step, std::move(summary));
   period_.Start(sums_.global_step);
   sums_ = {};

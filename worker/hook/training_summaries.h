@@ -28,8 +28,13 @@ enum class AccuracyCurve { kDrawn, kNone };
 // At the end the steps since the last point get one of their own.
 class TrainingSummaries : public Hook {
  public:
+  // The factor of the learning rate of an update.
+  using RateFactor = std::function<double(int64_t update)>;
+
+  // `rate_factor` null: 1.
   TrainingSummaries(int64_t every_steps, AccuracyCurve accuracy_curve,
-                    const LearningRate& learning_rate, WriteSummary write);
+                    const LearningRate& learning_rate, WriteSummary write,
+                    RateFactor rate_factor = nullptr);
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   absl::StatusOr<PushDecision> BeforePush(const StepRecord& step) override;
@@ -63,6 +68,7 @@ class TrainingSummaries : public Hook {
   const AccuracyCurve accuracy_curve_;
   const LearningRate learning_rate_;
   const WriteSummary write_;
+  const RateFactor rate_factor_;
   StepPeriod period_;
   Sums sums_;
   // The step that is being pushed gets a point.

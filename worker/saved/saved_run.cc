@@ -316,9 +316,10 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   RETURN_IF_ERROR(CheckEvaluation(training, *model));
   ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run,
                    SchemaOfRun(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
-                   OpenTestHalf(training, *model, LabelsOf(model->loss()), run,
-                                OutputOf(options)));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<DataSet> data_set,
+      OpenHalfOfRun(training, *model, {options.half, LabelsOf(model->loss())},
+                    run, OutputOf(options)));
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);
@@ -327,9 +328,11 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
       EvaluateModel(
           training.evaluation(), *data_set, model, batch, [] { return true; },
           SkipsBad(training) ? &bad_records : nullptr, OutputOf(options)));
-  options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
-                                           DescribeEvaluation(result),
-                                           " examples=", result.examples));
+  options.model.reporter.Info(
+      absl::StrCat("evaluated ", path, ": ", DescribeEvaluation(result), " ",
+                   result.NameOf("examples"), "=", result.examples));
+  ReportRemarks(result, options.model.reporter);
+  ReportClasses(result, options.model.reporter);
   if (!options.output.empty()) {
     RETURN_IF_ERROR(
         OfOutput(WriteFileAtomically(options.output, EvaluationJson(result))));
@@ -344,8 +347,12 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
         "worker predict: wanted --output=FILE, a .csv, .jsonl or .npy file for "
         "the predictions");
   }
+  // Whose loss nobody reads: rows need no weights.
+  SavedModel::Options unweighted = options.model;
+  unweighted.training.clear_class_weight();
+  unweighted.training.mutable_input()->clear_weight_column();
   ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
-                   SavedModel::Create(options.model));
+                   SavedModel::Create(unweighted));
   CompiledModel* const model = saved->model();
   SavedRunOptions resolved = options;
   ASSIGN_OR_RETURN(resolved.values,
@@ -354,9 +361,10 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
       options.labels.empty() ? LabelKind::kNone : LabelsOf(model->loss());
   ASSIGN_OR_RETURN(const std::shared_ptr<const DataSchema> run,
                    SchemaOfRun(options));
-  ASSIGN_OR_RETURN(const std::unique_ptr<TestRows> rows,
-                   TestRows::Open(options.model.training, *model, kind, run,
-                                  OutputOf(options)));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<TestRows> rows,
+      TestRows::Open(options.model.training, *model, {options.half, kind}, run,
+                     OutputOf(options)));
   RETURN_IF_ERROR(LoadInto(options, saved.get()).status());
   return Predict(resolved, model, run.get(), rows.get());
 }

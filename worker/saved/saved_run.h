@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "worker/checkpoint/initial_weights.h"
+#include "worker/input/data_set/data_set.h"
 #include "worker/task/saved_model.h"
 
 namespace muster {
@@ -29,6 +30,8 @@ struct SavedRunOptions {
   // As ProgressOutput's.
   std::function<void(absl::string_view text)> show_live;
   const Clock* clock = SystemClock();
+  // The half whose rows are used: kTest or kValidation.
+  Split half = Split::kTest;
   // One of them: see SavedModel::Load.
   std::string train_dir;
   InitialWeights::Options init;
@@ -41,13 +44,13 @@ struct SavedRunOptions {
   std::string labels;
 };
 
-// Evaluates the test half, and says the figures in one line: an evaluator's of
-// the same checkpoint. Errors: what is wrong with the configuration, the data
+// Evaluates the half, and says the figures in one line: an evaluator's of the
+// same checkpoint. Errors: what is wrong with the configuration, the data
 // or the parameters, by name; OutOfRange, after all is written, if no row has
 // finite outputs (but with non_finite.allow).
 absl::Status EvaluateSaved(const SavedRunOptions& options);
 
-// Predicts each row of the test half, in order, with memory for one batch. With
+// Predicts each row of the half, in order, with memory for one batch. With
 // input.on_bad_record: SKIP a bad row has its place in the file, without
 // values, and is counted, and so is one with outputs that are NaN or infinite.
 // Errors: as EvaluateSaved, and then there is no file; the output's.

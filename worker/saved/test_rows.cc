@@ -3,7 +3,6 @@
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
 #include "worker/input/fill_batch.h"
-#include "worker/task/run_data.h"
 
 namespace muster {
 
@@ -12,12 +11,12 @@ TestRows::TestRows(const TrainingSpec& training, const Reporter& reporter)
       bad_records_(reporter) {}
 
 absl::StatusOr<std::unique_ptr<TestRows>> TestRows::Open(
-    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const std::shared_ptr<const DataSchema>& run,
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
     const ProgressOutput& output) {
   auto rows = absl::WrapUnique(new TestRows(training, output.reporter));
   ASSIGN_OR_RETURN(rows->data_set_,
-                   OpenTestHalf(training, model, kind, run, output));
+                   OpenHalfOfRun(training, model, used, run, output));
   // Also where nobody looks at labels they are there: class 0, target 0.
   rows->batch_ =
       MakeLabelledBatch(model.batch_size(), rows->data_set_->example_shape(),

@@ -14,20 +14,21 @@
 #include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
-#include "worker/input/data_set/data_set_registry.h"
+#include "worker/task/run_data.h"
 
 namespace muster {
 
-// The test half of a data set in order, a batch at a time, as a model reads it.
+// The test or the validation half of a data set in order, a batch at a time, as
+// a model reads it.
 // With input.on_bad_record: SKIP bad rows are left out, counted and told. One
 // thread.
 class TestRows {
  public:
-  // With labels of `kind`; where that is kNone, the batch has zeros in their
-  // place. Errors: OpenTestHalf's, whose `run` it is.
+  // Where used.labels is kNone, the batch has zeros in their place. Errors:
+  // OpenHalfOfRun's, whose `run` it is.
   static absl::StatusOr<std::unique_ptr<TestRows>> Open(
-      const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-      const std::shared_ptr<const DataSchema>& run,
+      const TrainingSpec& training, const CompiledModel& model,
+      const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
       const ProgressOutput& output);
 
   // The rows from `first` on, as many as there are and a batch of the model

@@ -11,17 +11,29 @@ namespace {
 
 bool HasCondition(const StopSpec& stop) {
   return stop.steps() > 0 || stop.epochs() > 0 || stop.seconds() > 0 ||
-         stop.target_accuracy() > 0;
+         stop.target_accuracy() > 0 || stop.has_plateau();
 }
 
 // The job has ended for this condition; does the goal want no more of it?
 bool WantsNoMore(double goal, double job) { return goal > 0 && goal <= job; }
 
+bool WantsNoMore(const PlateauSpec& goal, const PlateauSpec& job) {
+  return goal.metric() == job.metric() && goal.mode() == job.mode() &&
+         goal.min_change() >= job.min_change() &&
+         WantsNoMore(goal.patience(), job.patience());
+}
+
 }  // namespace
+
+bool IsPlateauReached(const StopSpec& stop, const EvaluationHistory& history) {
+  return stop.has_plateau() &&
+         history.stop().metric() == stop.plateau().metric() &&
+         history.stop().bad_evaluations() >= stop.plateau().patience();
+}
 
 bool IsStopCondition(absl::string_view reason) {
   return reason == "steps" || reason == "epochs" || reason == "seconds" ||
-         reason == "target_accuracy";
+         reason == "target_accuracy" || reason == "plateau";
 }
 
 bool IsReached(const JobGoal& goal, const JobState& job) {
@@ -43,6 +55,9 @@ bool IsReached(const JobGoal& goal, const JobState& job) {
   if (reason == "target_accuracy") {
     return WantsNoMore(stop.target_accuracy(), job.stop().target_accuracy());
   }
+  if (reason == "plateau") {
+    return WantsNoMore(stop.plateau(), job.stop().plateau());
+  }
   return reason != "steps" && reason != "non_finite" &&
          !absl::StartsWith(reason, "interrupted") &&
          !absl::StartsWith(reason, "failed: ");
@@ -61,6 +76,7 @@ std::string Describe(const JobGoal& goal) {
   add("epochs", stop.epochs());
   add("seconds", stop.seconds());
   add("target_accuracy", stop.target_accuracy());
+  add("plateau.patience", stop.plateau().patience());
   return absl::StrJoin(conditions, " or ");
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/evaluation_history.pb.h"
 #include "proto/training.pb.h"
 
 namespace muster {
@@ -18,6 +19,9 @@ struct JobGoal {
   int64_t epoch_examples = 0;
   int64_t update_examples = 0;
 };
+
+// Have evaluations not become better for as long as stop.plateau allows?
+bool IsPlateauReached(const StopSpec& stop, const EvaluationHistory& history);
 
 // Is this the reason of a job that has ended as its training wanted?
 bool IsStopCondition(absl::string_view reason);

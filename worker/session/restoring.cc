@@ -74,6 +74,19 @@ void Restoring::Advance() {
   core_.DoAlone(chief_.Start(state, hellos, stepping_.steps().last_epoch()));
 }
 
+bool Restoring::AdvanceStop() {
+  const JobState& state = core_.state();
+  const StopSpec& own = core_.options().goal.stop;
+  if (!core_.options().chief || state.phase() != RUNNING || !state.has_stop() ||
+      state.stop().SerializeAsString() == own.SerializeAsString()) {
+    return false;
+  }
+  if (stepping_.ShardsHoldOwnModel()) {
+    core_.DoAlone(chief_.Resume(state, core_.peers().replies()));
+  }
+  return true;
+}
+
 void Restoring::WaitForChief() {
   const JobState& state = core_.state();
   const std::string chief = TaskName(core_.options().chief_task);

@@ -23,6 +23,10 @@ class Restoring {
 
   // REQUIRES: the committed epoch is not usable.
   void Advance();
+  // Tells ps task 0 of the chief's stop conditions if the running job has
+  // others, of an earlier start of it. Whether it does. REQUIRES: the committed
+  // epoch is usable.
+  bool AdvanceStop();
 
  private:
   void ResumeEpoch();

@@ -43,7 +43,7 @@ void SessionMachine::Advance() {
   if (core_.busy() || core_.Pause()) return;
   if (ending_.AdvanceReported()) return;
   if (!core_.HasUsableEpoch()) return restoring_.Advance();
-  if (!stepping_.UseEpoch()) return;
+  if (restoring_.AdvanceStop() || !stepping_.UseEpoch()) return;
   if (!ending_.AdvanceStopping()) stepping_.Advance();
 }
 

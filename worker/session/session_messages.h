@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/process/exit_code.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/evaluation_history.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
 #include "worker/tower/computed_step.h"
@@ -38,6 +39,7 @@ struct LoadedModel {
   // As CommitEpochRequest's.
   DataPosition start_position;
   std::string reached;
+  EvaluationHistory evaluations;
 };
 
 // One step's report to the coordinator.

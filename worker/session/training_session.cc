@@ -228,6 +228,9 @@ void TrainingSession::Do(const SendCommit& action) {
   }
   *request.mutable_start_position() = action.model.start_position;
   request.set_reached(action.model.reached);
+  if (action.model.evaluations.global_step() > 0) {
+    *request.mutable_evaluations() = action.model.evaluations;
+  }
   for (size_t i = 0; i < action.ps_incarnations.size(); ++i) {
     (*request.mutable_ps_incarnations())[static_cast<int>(i)] =
         action.ps_incarnations[i];
@@ -247,9 +250,12 @@ void TrainingSession::Do(const EnterEpoch& action) {
       first_global_step_ = global_step_;
       first_examples_ = job_state().examples();
     }
-    const EpochRecord epoch{action.model_epoch, global_step_,
+    const EpochRecord epoch{action.model_epoch,
+                            global_step_,
                             std::exchange(loaded_initialized_, false),
-                            !std::exchange(loaded_, false), now};
+                            !std::exchange(loaded_, false),
+                            job_state().evaluations(),
+                            now};
     for (Hook* hook : parts_.hooks) {
       if (status.ok()) status = hook->AfterEnter(epoch);
     }
@@ -272,6 +278,9 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_round(action.report.round);
   request.set_late(action.report.late);
   request.set_stop_reason(action.stop_reason);
+  if (parts_.evaluations != nullptr) {
+    *request.mutable_evaluations() = parts_.evaluations();
+  }
   request.set_max_wait_ms(
       static_cast<int32_t>(absl::ToInt64Milliseconds(action.max_wait)));
   parts_.coordination->Call(kStepCall, request, Deadline() + action.max_wait,
@@ -408,7 +417,8 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   const auto* answer = std::get_if<StepEvent>(&event);
   if (answer == nullptr || !answer->reply.ok()) return event;
   global_step_ = std::max(global_step_, answer->reply->global_step());
-  if (reported_.step == 0 || reported_.abandoned) return event;
+  if (reported_.step == 0) return AfterWaitHooks(std::move(event));
+  if (reported_.abandoned) return event;
   StepRecord record;
   record.step = reported_.step;
   record.global_step = global_step_;
@@ -424,6 +434,15 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   if (first_step_time_ == absl::InfinitePast()) first_step_time_ = record.now;
   for (Hook* hook : parts_.hooks) {
     const absl::Status status = hook->AfterStep(record);
+    if (!status.ok()) return TrainEvent{status};
+  }
+  return event;
+}
+
+SessionEvent TrainingSession::AfterWaitHooks(SessionEvent event) {
+  if (!std::get<StepEvent>(event).reply->granted()) return event;
+  for (Hook* hook : parts_.hooks) {
+    const absl::Status status = hook->AfterWait(global_step_);
     if (!status.ok()) return TrainEvent{status};
   }
   return event;

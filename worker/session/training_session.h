@@ -18,6 +18,7 @@
 #include "common/rpc/link.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/evaluation_history.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/hook.h"
 #include "worker/session/event_queue.h"
@@ -82,6 +83,8 @@ class TrainingSession {
     // The chief's last act of a completed run, after the hooks, even if one
     // of them failed: result.json.
     std::function<absl::Status(const EndRecord&)> write_result;
+    // The chief's, for each question for a step; null if none are watched.
+    std::function<EvaluationHistory()> evaluations;
     // For Finish.
     std::function<Traffic()> traffic = [] { return Traffic(); };
   };
@@ -143,11 +146,13 @@ class TrainingSession {
   void OnTrained(absl::StatusOr<StepReport> report);
   absl::StatusOr<PushDecision> BeforePushHooks(int64_t step,
                                                const ComputedStep& computed);
-  // Runs the AfterStep hooks if `event` answers a finished step; returns the
-  // event for the machine.
+  // Runs the AfterStep hooks if `event` answers a finished step, those of
+  // AfterWait if it grants a step and answers none; returns the event for the
+  // machine.
   SessionEvent AfterStepHooks(SessionEvent event);
   void Handle(const SessionEvent& event);
   void SayLostSteps(const LoadedModel& model) const;
+  SessionEvent AfterWaitHooks(SessionEvent event);
   // Calls AtEnd of all; returns the first error.
   absl::Status EndHooks(const EndRecord& end);
   void SayDroppedSteps() const;

@@ -17,6 +17,7 @@ void DeviceExchange::Enter(int64_t model_epoch,
 
 void DeviceExchange::BeginStep(int64_t step, const StepToken& token) {
   client_->SettlePush(token);
+  client_->SetLearningRateFactor(token.learning_rate_factor());
   step_ = step;
 }
 

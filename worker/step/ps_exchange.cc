@@ -32,6 +32,7 @@ void PsExchange::Enter(int64_t model_epoch,
 
 void PsExchange::BeginStep(int64_t step, const StepToken& token) {
   options_.client->SettlePush(token);
+  options_.client->SetLearningRateFactor(token.learning_rate_factor());
   step_ = step;
   round_ = token.round();
   is_resumed_ = false;

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
   }));
   RETURN_IF_ERROR(parts->CreateLoader());
   parts->CreateSaver();
-  if (parts->test_model_ != nullptr) parts->CreateEvaluator();
+  parts->CreateEvaluators();
   return parts;
 }
 
@@ -152,11 +152,16 @@ void ChiefParts::CreateSaver() {
   saver_ = std::make_unique<ModelSaver>(save);
 }
 
-void ChiefParts::CreateEvaluator() {
-  evaluator_ = std::make_unique<Evaluator>(
-      options().training.evaluation(), steps_.data().test_set(),
-      test_model_.get(), steps_.client(), rounds_.get(),
-      steps_.data().bad_records(), ProgressOutputOf(options()));
+void ChiefParts::CreateEvaluators() {
+  const WorkerData& data = steps_.data();
+  for (const DataSet* half : {data.validation_set(), data.test_set()}) {
+    if (half == nullptr) continue;
+    (evaluator_ == nullptr ? evaluator_ : evaluator_at_end_) =
+        std::make_unique<Evaluator>(options().training.evaluation(), half,
+                                    test_model_.get(), steps_.client(),
+                                    rounds_.get(), data.bad_records(),
+                                    ProgressOutputOf(options()));
+  }
 }
 
 }  // namespace muster

@@ -26,7 +26,7 @@ namespace muster {
 // which threads may use it.
 class ChiefParts {
  public:
-  // `steps` outlives this. `test_model` evaluates; null without a test half.
+  // `steps` outlives this. `test_model` evaluates; null where nothing is.
   // Restoring goes on while `go_on` says so. Errors: those of
   // TrainDirLock::Acquire, CleanTrainDir, ProbeTrainDir and
   // InitialWeights::OpenForRun.
@@ -43,8 +43,11 @@ class ChiefParts {
   // Errors: TrainDirLock::CheckHeld's, of a file.
   absl::Status CheckHeld() const;
   ModelSaver* saver() { return saver_.get(); }
-  // Null without a test half.
+  // Evaluates the validation half, or without one the test half; null without
+  // either.
   Evaluator* evaluator() { return evaluator_.get(); }
+  // Evaluates the test half beside a validation half; null but then.
+  Evaluator* evaluator_at_end() { return evaluator_at_end_.get(); }
 
  private:
   explicit ChiefParts(const WorkerSteps& steps) : steps_(steps) {}
@@ -55,10 +58,10 @@ class ChiefParts {
   absl::Status OpenTrainDir(std::function<bool()> go_on);
   absl::Status CreateLoader();
   void CreateSaver();
-  void CreateEvaluator();
+  void CreateEvaluators();
 
   const WorkerSteps& steps_;
-  // Null without a test half, as evaluator_.
+  // Null where nothing is evaluated, as evaluator_.
   std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<WriteWatch> write_watch_;
   std::unique_ptr<FileSystem> file_system_;
@@ -71,6 +74,7 @@ class ChiefParts {
   std::unique_ptr<RoundPauser> rounds_;
   std::unique_ptr<ModelSaver> saver_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<Evaluator> evaluator_at_end_;
 };
 
 }  // namespace muster

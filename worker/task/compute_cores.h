@@ -50,6 +50,12 @@ absl::StatusOr<ComputeThreads> ChooseThreads(const ThreadLimits& limits);
 // now, and is not asked for others either.
 using IsOwn = std::function<absl::StatusOr<bool>(const std::string& host)>;
 
+// Does `host`, a name or an IP address, stand for an address of one of this
+// machine's interfaces (in a container: of the container's)? A name is looked
+// up; one that stands for nothing is not this machine's.
+// Errors: Unavailable if whoever knows names does not answer now.
+absl::StatusOr<bool> IsOwnHost(const std::string& host);
+
 // How many workers, chief and evaluator of the cluster compute on the machine
 // of `self`, by the addresses of its interfaces: 1 at least.
 int TasksOfMachine(const ClusterSpec& spec, const TaskId& self,

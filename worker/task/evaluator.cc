@@ -29,6 +29,13 @@ MetricRows RowsOf(const Batch& batch, const CompiledModel& model) {
   return rows;
 }
 
+// There was no row to evaluate, but `bad` ones.
+absl::Status NoRowsError(const DataSet& data_set, bool bad) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "evaluation: ", bad ? "all rows of the " : "the ",
+      HalfName(data_set.half()), bad ? " half are bad" : " half is empty"));
+}
+
 }  // namespace
 
 absl::Status CheckEvaluation(const TrainingSpec& training,
@@ -51,18 +58,33 @@ absl::Status CheckEvaluation(const TrainingSpec& training,
       "model has classes, or leave stop.target_accuracy out");
 }
 
+Split WatchedHalf(const InputSpec& input) {
+  return input.validation_fraction() > 0 ? Split::kValidation : Split::kTest;
+}
+
 std::string DescribeNoEvaluation(const TrainingSpec& training) {
+  const bool validates = WatchedHalf(training.input()) == Split::kValidation;
   return absl::StrCat("'", training.input().dir(),
-                      "' has no files of a test half: nothing is evaluated "
-                      "(--set=input.test_fraction=0.1 keeps a part of the "
-                      "rows for it)");
+                      "' has no files of a test half: ",
+                      validates ? "the validation half alone" : "nothing",
+                      " is evaluated (--set=input.test_fraction=0.1 keeps a "
+                      "part of the rows for it)");
 }
 
 absl::Status CheckNoEvaluation(const TrainingSpec& training) {
+  if (WatchedHalf(training.input()) == Split::kValidation) {
+    return absl::OkStatus();
+  }
   std::string goal;
   if (training.stop().target_accuracy() > 0) {
     goal = absl::StrCat("stop.target_accuracy is ",
                         training.stop().target_accuracy());
+  } else if (training.stop().has_plateau()) {
+    goal = absl::StrCat("stop.plateau.metric is ",
+                        training.stop().plateau().metric());
+  } else if (training.optimizer().schedule().name() == "on_plateau") {
+    goal = absl::StrCat("optimizer.schedule.metric is ",
+                        training.optimizer().schedule().metric());
   } else if (training.evaluation().every_steps() > 0) {
     goal = absl::StrCat("evaluation.every_steps is ",
                         training.evaluation().every_steps());
@@ -73,13 +95,16 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training) {
       goal, ", but '", training.input().dir(),
       "' has no files of a test half: leave it out "
       "(--set=evaluation.every_steps=0), or keep a part of the rows as test "
-      "half (--set=input.test_fraction=0.1)"));
+      "half (--set=input.test_fraction=0.1) or as validation half "
+      "(--set=input.validation_fraction=0.1)"));
 }
 
 absl::StatusOr<EvaluationSums> EvaluationSums::Create(
-    const EvaluationSpec& spec, const CompiledModel& model) {
-  ASSIGN_OR_RETURN(MetricSet metrics,
-                   MetricSet::Create(spec, DescribedForMetrics(model)));
+    const EvaluationSpec& spec, const CompiledModel& model,
+    std::vector<std::string> class_names) {
+  MetricModel described = DescribedForMetrics(model);
+  described.class_names = std::move(class_names);
+  ASSIGN_OR_RETURN(MetricSet metrics, MetricSet::Create(spec, described));
   return EvaluationSums(std::move(metrics));
 }
 
@@ -91,29 +116,29 @@ void EvaluationSums::Add(const Batch& batch, const CompiledModel& model,
     non_finite_ += rows.HasAnswer(row) ? 0 : 1;
   }
   metrics_.Add(rows);
-  loss_sum_ += loss * static_cast<double>(batch.rows);
+  const double weight =
+      model.is_weighted() ? batch.weight : static_cast<double>(batch.rows);
+  loss_sum_ += loss * weight;
+  weight_ += weight;
+  last_loss_ = loss;
 }
 
 EvaluationResult EvaluationSums::Finish() const {
   EvaluationResult result;
   result.examples = examples_;
   result.non_finite = non_finite_;
-  result.loss = loss_sum_ / examples_;
+  // Without any weight each batch has the penalties alone.
+  result.loss = weight_ > 0 ? loss_sum_ / weight_ : last_loss_;
   result.metrics = metrics_.Finish();
   return result;
-}
-
-absl::Status NoRowsError(bool bad) {
-  return absl::InvalidArgumentError(
-      bad ? "evaluation: all rows of the test set are bad"
-          : "evaluation: the test set is empty");
 }
 
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records,
     const ProgressOutput& output) {
-  ASSIGN_OR_RETURN(EvaluationSums sums, EvaluationSums::Create(spec, *model));
+  ASSIGN_OR_RETURN(EvaluationSums sums,
+                   EvaluationSums::Create(spec, *model, data_set.ClassNames()));
   const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
   WorkProgress progress(output);
   progress.Begin({"evaluation", data_set.num_examples()});
@@ -129,11 +154,13 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
     sums.Add(batch, *model, step.loss);
     progress.Add(next - first);
   }
-  if (sums.examples() == 0) return NoRowsError(/*bad=*/next > 0);
+  if (sums.examples() == 0) return NoRowsError(data_set, /*bad=*/next > 0);
   if (bad_records != nullptr) {
     bad_records->SayLeftOut(bad_before, sums.examples());
   }
-  return sums.Finish();
+  EvaluationResult result = sums.Finish();
+  result.half = std::string(HalfName(data_set.half()));
+  return result;
 }
 
 Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,

@@ -27,19 +27,27 @@ namespace muster {
 absl::Status CheckEvaluation(const TrainingSpec& training,
                              const CompiledModel& model);
 
-// Without a test half: what follows from that, in one line; OK if the training
-// wants no evaluation before its end, else InvalidArgument naming the field.
+// The half that is evaluated while a model is trained: the validation half, or
+// without one the test half.
+Split WatchedHalf(const InputSpec& input);
+
+// Without a test half: what follows from that, in one line; OK if there is a
+// validation half, or the training wants no evaluation before its end, else
+// InvalidArgument naming the field.
 std::string DescribeNoEvaluation(const TrainingSpec& training);
 absl::Status CheckNoEvaluation(const TrainingSpec& training);
 
 // An evaluation under way, batch by batch.
 class EvaluationSums {
  public:
+  // `class_names`: of the rows, by class; empty if they have none.
   // Errors: MetricSet::Create's.
-  static absl::StatusOr<EvaluationSums> Create(const EvaluationSpec& spec,
-                                               const CompiledModel& model);
+  static absl::StatusOr<EvaluationSums> Create(
+      const EvaluationSpec& spec, const CompiledModel& model,
+      std::vector<std::string> class_names);
 
-  // The rows of `batch`, which `model` has just evaluated to the mean `loss`.
+  // The rows of `batch`, which `model` has just evaluated to the mean `loss`
+  // over their weights.
   void Add(const Batch& batch, const CompiledModel& model, double loss);
 
   int64_t examples() const { return examples_; }
@@ -53,16 +61,17 @@ class EvaluationSums {
   int64_t examples_ = 0;
   int64_t non_finite_ = 0;
   double loss_sum_ = 0;
+  // Of the rows; each has 1 where they have none.
+  double weight_ = 0;
+  double last_loss_ = 0;
 };
-
-// InvalidArgument: there was no row to evaluate, but `bad` ones.
-absl::Status NoRowsError(bool bad);
 
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
-// for an empty data set; stopped (IsStopped) once `go_on`, asked before each
-// batch, says no; MetricSet::Create's; the model's. With `bad_records` bad rows
-// are left out, counted and told. `output` shows how far it is.
+// for a data set without a row but bad ones; stopped (IsStopped) once `go_on`,
+// asked before each batch, says no; MetricSet::Create's; the model's. With
+// `bad_records` bad rows are left out, counted and told. `output` shows how far
+// it is.
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on,

@@ -49,20 +49,13 @@ absl::Status EvaluatorTask::CreateParts() {
         "--train_dir is missing: give the evaluator the chief's, on the same "
         "machine or a shared file system");
   }
-  if (!options_.listen_address.empty()) {
-    PortWait wait;
-    wait.clock = options_.clock;
-    wait.latch = options_.latch;
-    wait.reporter = options_.reporter;
-    ASSIGN_OR_RETURN(health_, HealthServer::Start(options_.listen_address, wait,
-                                                  options_.credentials));
-  }
+  ASSIGN_OR_RETURN(health_, StartHealth(options_));
   WriteWatch::Options watch;
   watch.clock = options_.clock;
   watch.reporter = options_.reporter;
   write_watch_ = std::make_unique<WriteWatch>(std::move(watch));
   RETURN_IF_ERROR(CreateModel());
-  RETURN_IF_ERROR(OpenTestHalfOfRun());
+  RETURN_IF_ERROR(OpenAtStart());
   if (options_.training.input().on_bad_record() == SKIP) {
     bad_records_ = std::make_unique<BadRecords>(options_.reporter);
   }
@@ -85,32 +78,35 @@ absl::Status EvaluatorTask::CreateModel() {
   return CheckEvaluation(options_.training, *saved_->model());
 }
 
-absl::Status EvaluatorTask::OpenTestHalfOfRun() {
+absl::Status EvaluatorTask::OpenAtStart() {
   ASSIGN_OR_RETURN(const RunSchema run,
                    FindRunSchema(options_.train_dir, options_.reporter));
-  if (run.has_checkpoint) return OpenTestHalfBy(run.schema);
+  if (run.has_checkpoint) return OpenHalfBy(run.schema);
   options_.reporter.Info(
-      "the test half is opened with the run's first checkpoint, which says "
-      "what its data are");
+      absl::StrCat("the ", HalfName(half()),
+                   " half is opened with the run's first checkpoint, which "
+                   "says what its data are"));
   return absl::OkStatus();
 }
 
-absl::Status EvaluatorTask::OpenTestHalfBy(
-    std::shared_ptr<const DataSchema> run) {
+absl::Status EvaluatorTask::OpenHalfBy(std::shared_ptr<const DataSchema> run) {
   const bool is_open_so = run == nullptr || (opened_by_ != nullptr &&
                                              IsSameData(*run, *opened_by_));
-  if (test_set_ != nullptr && is_open_so) return absl::OkStatus();
-  ASSIGN_OR_RETURN(test_set_, OpenTestHalf(options_.training, *saved_->model(),
-                                           LabelsOf(saved_->model()->loss()),
-                                           run, ProgressOutputOf(options_)));
-  batch_ = MakeBatch(*test_set_, saved_->model()->batch_size());
+  if (data_set_ != nullptr && is_open_so) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      data_set_, OpenHalfOfRun(options_.training, *saved_->model(),
+                               {half(), LabelsOf(saved_->model()->loss())}, run,
+                               ProgressOutputOf(options_)));
+  batch_ = MakeBatch(*data_set_, saved_->model()->batch_size());
   opened_by_ = std::move(run);
   return absl::OkStatus();
 }
 
 void EvaluatorTask::EndByData(const absl::Status& status) {
   options_.reporter.Error(status.message());
-  options_.latch->Stop({kExitBadConfig, "the test half cannot be opened"});
+  options_.latch->Stop(
+      {kExitBadConfig,
+       absl::StrCat("the ", HalfName(half()), " half cannot be opened")});
 }
 
 int EvaluatorTask::Run() {
@@ -166,6 +162,10 @@ bool EvaluatorTask::WasFinishedBefore() const {
   return FindFinishedRun(file_system_.get(), wanted).has_value();
 }
 
+Split EvaluatorTask::half() const {
+  return WatchedHalf(options_.training.input());
+}
+
 bool EvaluatorTask::interrupted() const {
   return options_.latch->WaitFor(absl::ZeroDuration()).has_value();
 }
@@ -174,9 +174,9 @@ absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
     const CheckpointReader& reader) {
   const CheckpointManifest& manifest = reader.manifest();
   const absl::Status opened =
-      OpenTestHalfBy(manifest.has_schema()
-                         ? std::make_shared<const DataSchema>(manifest.schema())
-                         : nullptr);
+      OpenHalfBy(manifest.has_schema()
+                     ? std::make_shared<const DataSchema>(manifest.schema())
+                     : nullptr);
   if (!opened.ok()) {
     EndByData(opened);
     return absl::CancelledError(opened.message());
@@ -185,7 +185,7 @@ absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
       write_watch_->WatchRead(absl::StrCat("read of ", reader.path()),
                               [&] { return saved_->LoadCheckpoint(reader); }));
   return EvaluateModel(
-      options_.training.evaluation(), *test_set_, saved_->model(), batch_,
+      options_.training.evaluation(), *data_set_, saved_->model(), batch_,
       [this] { return !interrupted(); }, bad_records_.get(),
       ProgressOutputOf(options_));
 }
@@ -195,7 +195,9 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
   const int64_t step = reader.manifest().global_step();
   options_.reporter.Info(
       absl::StrCat("evaluated ", reader.path(), ": step=", step, " ",
-                   DescribeEvaluation(result), " examples=", result.examples));
+                   DescribeEvaluation(result), " ", result.NameOf("examples"),
+                   "=", result.examples));
+  ReportRemarks(result, options_.reporter);
   if (summaries_ != nullptr) {
     // A process before this one, or the training before it went back, may have
     // drawn these steps.

@@ -64,12 +64,13 @@ struct EvaluatorOptions {
 };
 
 // The evaluator process: evaluates each checkpoint that the chief saves on the
-// test set. It reads files and asks ps task 0 whether the job is done, nothing
-// more: no shard, no worker and no quorum knows of it, and its death disturbs
-// nobody. If ps task 0 has gone, a result.json that was not there at the start
-// says that the job is done, as does a run that has reached this task's own
-// goal. It writes train_dir/summaries/evaluator and
-// train_dir/evaluator.json (the newest result). Run once.
+// validation half, or without one on the test half. It reads files and asks ps
+// task 0 whether the job is done, nothing more: no shard, no worker and no
+// quorum knows of it, and its death disturbs nobody. If ps task 0 has gone, a
+// result.json that was not there at the start says that the job is done, as
+// does a run that has reached this task's own goal. It writes
+// train_dir/summaries/evaluator and train_dir/evaluator.json (the newest
+// result). Run once.
 class EvaluatorTask {
  public:
   // Errors: what is wrong with the configuration or the data, by name;
@@ -86,11 +87,13 @@ class EvaluatorTask {
 
   absl::Status CreateParts();
   absl::Status CreateModel();
-  // Opens the test half at once, where there is a run; else with its first
+  // Opens the half at once, where there is a run; else with its first
   // checkpoint, which says what the data are.
-  absl::Status OpenTestHalfOfRun();
+  absl::Status OpenAtStart();
   // Opens it as `run` says, unless it is open so.
-  absl::Status OpenTestHalfBy(std::shared_ptr<const DataSchema> run);
+  absl::Status OpenHalfBy(std::shared_ptr<const DataSchema> run);
+  // The half that is evaluated.
+  Split half() const;
   // Ends the task.
   void EndByData(const absl::Status& status);
   absl::StatusOr<EvaluationResult> Evaluate(const CheckpointReader& reader);
@@ -107,7 +110,7 @@ class EvaluatorTask {
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<SavedModel> saved_;
   // Null until a checkpoint says what the data are.
-  std::unique_ptr<DataSet> test_set_;
+  std::unique_ptr<DataSet> data_set_;
   // The schema that it was opened by; null: none.
   std::shared_ptr<const DataSchema> opened_by_;
   Batch batch_;

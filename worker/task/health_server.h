@@ -40,6 +40,19 @@ class HealthServer {
   const int port_;
 };
 
+// Starts the server of a task's options, WorkerOptions or EvaluatorOptions;
+// null without a listen_address. Errors: HealthServer::Start's.
+template <typename Options>
+absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(
+    const Options& options) {
+  if (options.listen_address.empty()) return nullptr;
+  PortWait wait;
+  wait.clock = options.clock;
+  wait.latch = options.latch;
+  wait.reporter = options.reporter;
+  return HealthServer::Start(options.listen_address, wait, options.credentials);
+}
+
 }  // namespace muster
 
 #endif  // WORKER_TASK_HEALTH_SERVER_H_

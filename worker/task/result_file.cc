@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,7 +27,7 @@ std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
     object.AddCount("steps", worker.steps);
     object.AddCount("examples", worker.examples);
     object.AddNumber("steps_per_s", worker.steps_per_s);
-    object.AddNumber("mean_staleness", worker.mean_staleness);
+    object.AddNumber("staleness", worker.staleness);
     object.AddCount("dropped_steps", worker.dropped_steps);
     if (worker.traffic.has_value()) {
       object.AddCount("pushes", worker.traffic->pushes());
@@ -78,6 +79,20 @@ std::string TableJson(const std::vector<std::vector<int64_t>>& counts) {
   return absl::StrCat("[", absl::StrJoin(rows, ",\n    "), "]");
 }
 
+std::string ClassesJson(absl::Span<const ClassFigures> by_class) {
+  std::vector<std::string> objects;
+  for (const ClassFigures& one : by_class) {
+    JsonObject object(6);
+    object.AddText("name", one.name);
+    object.AddCount("rows", one.rows);
+    object.AddNumber("precision", one.precision);
+    object.AddNumber("recall", one.recall);
+    object.AddNumber("f1", one.f1);
+    objects.push_back(object.Finish());
+  }
+  return absl::StrCat("[", absl::StrJoin(objects, ", "), "]");
+}
+
 absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
@@ -92,16 +107,18 @@ absl::Status WriteAndSync(int fd, absl::string_view content,
 }  // namespace
 
 void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
-  for (const MetricResult::Value& value : result.metrics.values) {
-    json->AddNumber(absl::StrCat("test_", value.name), value.value);
+  for (const MetricResult::Value& value : result.NamedValues()) {
+    json->AddNumber(value.name, value.value);
   }
-  json->AddNumber("test_loss", result.loss);
-  json->AddCount("test_examples", result.examples);
+  json->AddCount(result.NameOf("examples"), result.examples);
   if (result.non_finite > 0) {
-    json->AddCount("test_non_finite_rows", result.non_finite);
+    json->AddCount(result.NameOf("non_finite_rows"), result.non_finite);
   }
   for (const MetricResult::Table& table : result.metrics.tables) {
-    json->Add(table.name, TableJson(table.counts));
+    json->Add(result.NameOf(table.name), TableJson(table.counts));
+  }
+  if (!result.metrics.by_class.empty()) {
+    json->Add(result.NameOf("by_class"), ClassesJson(result.metrics.by_class));
   }
 }
 
@@ -126,7 +143,9 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("batch_size", result.batch_size);
   json.AddCount("accumulate_batches", result.accumulate_batches);
   json.AddCount("rows_per_push", result.rows_per_push);
-  if (result.evaluation.has_value()) AddEvaluation(*result.evaluation, &json);
+  for (const EvaluationResult& evaluation : result.evaluations) {
+    AddEvaluation(evaluation, &json);
+  }
   json.AddNumber("final_loss", result.final_loss);
   json.AddCount("global_step", result.global_step);
   json.AddCount("start_step", result.start_step);
@@ -153,13 +172,15 @@ std::string EvaluationJson(const EvaluationResult& result) {
   return object.Finish() + "\n";
 }
 
-bool HasEvaluation(absl::string_view result_json,
-                   const EvaluationResult& evaluation) {
-  const std::string text = EvaluationJson(evaluation);
-  // Without the braces that it has for itself.
-  return absl::StrContains(
-      result_json,
-      absl::StripSuffix(absl::string_view(text).substr(1), "\n}\n"));
+bool HasEvaluations(absl::string_view result_json,
+                    absl::Span<const EvaluationResult> evaluations) {
+  return absl::c_all_of(evaluations, [&](const EvaluationResult& evaluation) {
+    const std::string text = EvaluationJson(evaluation);
+    // Without the braces that it has for itself.
+    return absl::StrContains(
+        result_json,
+        absl::StripSuffix(absl::string_view(text).substr(1), "\n}\n"));
+  });
 }
 
 std::string EvaluationJson(int64_t global_step,

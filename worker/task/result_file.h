@@ -30,7 +30,8 @@ struct TrainingResult {
     int64_t steps = 0;
     int64_t examples = 0;
     double steps_per_s = kNotMeasured;
-    double mean_staleness = kNotMeasured;
+    // The mean.
+    double staleness = kNotMeasured;
     int64_t dropped_steps = 0;
     // All-reduce: bytes of parts of gradients that it has pushed to shards in
     // other processes, and of parts of parameters that it has pulled from them
@@ -61,8 +62,8 @@ struct TrainingResult {
   int64_t accumulate_batches = 1;
   int64_t rows_per_push = 0;
 
-  // Absent without a test half.
-  std::optional<EvaluationResult> evaluation;
+  // One of each half that was evaluated; empty if there is none.
+  std::vector<EvaluationResult> evaluations;
   // The loss of the chief's last step in this run.
   double final_loss = kNotMeasured;
   // Updates over all workers, of all runs in this train_dir.
@@ -96,8 +97,8 @@ struct TrainingResult {
   double wall_s = 0;
   double time_to_first_step_s = kNotMeasured;
 
-  // "steps", "epochs", "seconds", "target_accuracy", "non_finite", or what a
-  // hook of the user's gave.
+  // "steps", "epochs", "seconds", "target_accuracy", "plateau", "non_finite",
+  // or what a hook of the user's gave.
   std::string stop_reason;
   std::string checkpoint;
   std::string muster_version;
@@ -106,14 +107,15 @@ struct TrainingResult {
 // The result as JSON, indented. A number that is not finite is null.
 std::string ResultJson(const TrainingResult& result);
 
-// Adds an evaluation's figures and tables to an object.
+// Adds an evaluation's figures and tables to an object. A table of the test
+// half has its name alone.
 void AddEvaluation(const EvaluationResult& result, JsonObject* json);
 
 // An evaluation alone, as JSON.
 std::string EvaluationJson(const EvaluationResult& result);
-// Whether the text of a result.json has the figures of this evaluation.
-bool HasEvaluation(absl::string_view result_json,
-                   const EvaluationResult& evaluation);
+// Whether the text of a result.json has the figures of these evaluations.
+bool HasEvaluations(absl::string_view result_json,
+                    absl::Span<const EvaluationResult> evaluations);
 // The text of evaluator.json: the newest checkpoint that was evaluated.
 std::string EvaluationJson(int64_t global_step, const EvaluationResult& result);
 

@@ -35,6 +35,7 @@ google::protobuf::RepeatedPtrField<std::string> ColumnNames(
 std::string TextWithoutRows(DataSchema schema) {
   schema.clear_training();
   schema.clear_test();
+  schema.clear_validation();
   return schema.SerializeAsString();
 }
 
@@ -74,9 +75,8 @@ bool IsSameData(const DataSchema& a, const DataSchema& b) {
 absl::Status CheckRunTraining(const DataSchema& run,
                               const TrainingSpec& training) {
   return CheckSchemaChange(
-      run,
-      CompleteSchema(training.input(), static_cast<uint64_t>(training.seed()),
-                     run, /*test_half=*/nullptr));
+      run, CompleteSchema(training.input(),
+                          static_cast<uint64_t>(training.seed()), run));
 }
 
 std::vector<std::string> DescribeOtherSource(const DataSchema& source,
@@ -116,32 +116,33 @@ absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
   return now;
 }
 
-absl::StatusOr<std::unique_ptr<DataSet>> OpenTestDataSet(
-    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    std::shared_ptr<const DataSchema> run, const ProgressOutput& output) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<DataSet> test_half,
-      OpenDataSet(training, model, Split::kTest, kind, std::move(run), output));
-  SayRemarks("test data", test_half->Remarks(), output.reporter);
-  return test_half;
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, std::shared_ptr<const DataSchema> run,
+    const ProgressOutput& output) {
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> half,
+                   OpenDataSet(training, model, used.half, used.labels,
+                               std::move(run), output));
+  SayRemarks(absl::StrCat(HalfName(used.half), " data"), half->Remarks(),
+             output.reporter);
+  return half;
 }
 
-absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
-    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const std::shared_ptr<const DataSchema>& run,
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalfOfRun(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
     const ProgressOutput& output) {
   if (run != nullptr) RETURN_IF_ERROR(CheckRunTraining(*run, training));
-  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> test_half,
-                   OpenTestDataSet(training, model, kind, run, output));
-  DataSchema now =
-      CompleteSchema(training.input(), static_cast<uint64_t>(training.seed()),
-                     test_half->Schema(), /*test_half=*/nullptr);
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> half,
+                   OpenHalf(training, model, used, run, output));
+  DataSchema now = CompleteSchema(
+      training.input(), static_cast<uint64_t>(training.seed()), half->Schema());
+  const bool has_labels = used.labels != LabelKind::kNone;
   // The files of labels that nobody asks for were not looked for.
-  RETURN_IF_ERROR(
-      SettleSchema(run.get(), std::move(now),
-                   kind == LabelKind::kNone ? Reporter() : output.reporter)
-          .status());
-  return test_half;
+  RETURN_IF_ERROR(SettleSchema(run.get(), std::move(now),
+                               has_labels ? output.reporter : Reporter())
+                      .status());
+  return half;
 }
 
 }  // namespace muster

@@ -56,18 +56,25 @@ std::vector<std::string> DescribeOtherSource(const DataSchema& source,
 absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
                                         const Reporter& reporter);
 
-// The test half with labels of `kind`, opened by the schema `run` (null: it
-// says itself what it is); reports its remarks. Errors: OpenDataSet's.
-absl::StatusOr<std::unique_ptr<DataSet>> OpenTestDataSet(
-    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    std::shared_ptr<const DataSchema> run, const ProgressOutput& output);
+// The test or the validation half, with which labels.
+struct UsedHalf {
+  Split half = Split::kTest;
+  LabelKind labels = LabelKind::kClass;
+};
 
-// The test half of a run whose model is used, with labels of `kind`, as `run`
-// says (null: it does not); says what changed. Errors: OpenTestDataSet's,
-// CheckSchemaChange's.
-absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalf(
-    const TrainingSpec& training, const CompiledModel& model, LabelKind kind,
-    const std::shared_ptr<const DataSchema>& run, const ProgressOutput& output);
+// A half, opened by the schema `run` (null: it says itself what it is); reports
+// its remarks. Errors: OpenDataSet's.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, std::shared_ptr<const DataSchema> run,
+    const ProgressOutput& output);
+
+// A half of a run whose model is used, as `run` says (null: it does not); says
+// what changed. Errors: OpenHalf's, CheckSchemaChange's.
+absl::StatusOr<std::unique_ptr<DataSet>> OpenHalfOfRun(
+    const TrainingSpec& training, const CompiledModel& model,
+    const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
+    const ProgressOutput& output);
 
 }  // namespace muster
 

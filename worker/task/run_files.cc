@@ -89,12 +89,11 @@ absl::Status RunFiles::WriteResult(const EndRecord& end, const Outcome& outcome,
                                    const TrainingSession& session) const {
   const WorkerOptions& options = steps_.placed().options();
   // The evaluation at the end has failed, or there is none.
-  const bool failed =
-      steps_.data().test_set() != nullptr && !outcome.evaluated.has_value();
+  const bool failed = steps_.data().is_evaluated() && outcome.evaluated.empty();
   if (options.train_dir.empty() || failed) return absl::OkStatus();
   RETURN_IF_ERROR(chief_->CheckHeld());
   TrainingResult result = DescribeRun();
-  result.evaluation = outcome.evaluated;
+  result.evaluations = outcome.evaluated;
   result.final_loss = session.last_loss();
   result.global_step = end.global_step;
   result.start_step = session.first_global_step();
@@ -118,8 +117,7 @@ bool RunFiles::StaysAsItIs(const std::string& path,
     return false;
   }
   const absl::StatusOr<std::string> old = ReadFile(path);
-  return old.ok() && (!result.evaluation.has_value() ||
-                      HasEvaluation(*old, *result.evaluation));
+  return old.ok() && HasEvaluations(*old, result.evaluations);
 }
 
 TrainingResult RunFiles::DescribeRun() const {

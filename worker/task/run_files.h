@@ -1,8 +1,8 @@
 #ifndef WORKER_TASK_RUN_FILES_H_
 #define WORKER_TASK_RUN_FILES_H_
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/coordination_service.pb.h"
@@ -23,8 +23,8 @@ class RunFiles {
  public:
   // What the chief's hooks know of the end.
   struct Outcome {
-    // None without a test half, or if that of the end failed.
-    std::optional<EvaluationResult> evaluated;
+    // As Evaluation::results.
+    std::vector<EvaluationResult> evaluated;
     std::string newest_checkpoint;
   };
 
@@ -34,6 +34,9 @@ class RunFiles {
 
   // As SessionMachine::Options.finished.
   const std::string& finished_before() const { return finished_before_; }
+
+  // The run without its outcome.
+  TrainingResult DescribeRun() const;
 
   // Writes a file of any kind; the chief says if that takes long. Errors: those
   // of WriteFileAtomically.
@@ -51,7 +54,6 @@ class RunFiles {
                            const TrainingSession& session) const;
 
  private:
-  TrainingResult DescribeRun() const;
   JobState StateAtEnd(const TrainingSession& session) const;
   bool StaysAsItIs(const std::string& path, const TrainingResult& result) const;
 

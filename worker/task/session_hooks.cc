@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "common/base/status_macros.h"
+#include "common/optimizer/learning_rate_factor.h"
 #include "worker/hook/hook_registry.h"
 #include "worker/hook/input_images.h"
 #include "worker/hook/nan_guard.h"
@@ -95,8 +96,12 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
   for (auto& hook : registered) hooks->Add(std::move(hook));
   if (options.profile.steps.count > 0) hooks->Add(MakeProfiler(options, parts));
   if (!options.chief) return hooks;
+  SummaryParts summaries = parts.summaries;
+  summaries.rate_factor = [made = hooks.get()](int64_t update) {
+    return made->RateFactorOf(update);
+  };
   ASSIGN_OR_RETURN(auto summary_hooks,
-                   MakeSummaryHooks(options.training, parts.summaries));
+                   MakeSummaryHooks(options.training, summaries));
   for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
   if (options.saves) {
     hooks->Add(MakeKeptTraining(options, parts));
@@ -107,12 +112,34 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
   return hooks;
 }
 
+double SessionHooks::RateFactorOf(int64_t update) const {
+  return watched_ == nullptr ? 1
+                             : LearningRateFactor(watched_->history(), update);
+}
+
+void SessionHooks::AddWatch(const Options& options, const Parts& parts) {
+  auto watched = std::make_unique<WatchedEvaluations>(
+      options.watch, options.training.evaluation().every_steps(),
+      parts.reporter, parts.stop_job);
+  if (watched->is_on()) watched_ = Add(std::move(watched));
+}
+
 void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
   if (parts.evaluate == nullptr) {
     Add(MakeStopConditions(options, parts));
     return;
   }
+  AddWatch(options, parts);
   evaluation_ = Add(MakeEvaluation(options, parts));
+  evaluation_->set_evaluate_at_end(parts.evaluate_at_end);
+  if (watched_ != nullptr) {
+    evaluation_->SetCounted(
+        [this] { return watched_->history().global_step(); });
+    evaluation_->AddListener(
+        [this](int64_t global_step, const EvaluationResult& result) {
+          watched_->OnEvaluation(global_step, result);
+        });
+  }
   StopConditions* const stop = Add(MakeStopConditions(options, parts));
   evaluation_->AddListener(
       [stop](int64_t global_step, const EvaluationResult& result) {
@@ -153,9 +180,9 @@ std::string SessionHooks::newest_checkpoint() const {
   return checkpoint_saver_ == nullptr ? "" : checkpoint_saver_->newest();
 }
 
-std::optional<EvaluationResult> SessionHooks::evaluated() const {
-  if (evaluation_ == nullptr) return std::nullopt;
-  return evaluation_->result();
+std::vector<EvaluationResult> SessionHooks::evaluated() const {
+  if (evaluation_ == nullptr) return {};
+  return evaluation_->results();
 }
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +17,12 @@
 #include "proto/training.pb.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
+#include "worker/hook/evaluation_watch.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/profiler.h"
 #include "worker/hook/progress.h"
 #include "worker/hook/summary_hooks.h"
+#include "worker/hook/watched_evaluations.h"
 #include "worker/task/kept_training.h"
 
 namespace muster {
@@ -38,6 +39,8 @@ class SessionHooks {
     bool saves = false;
     // The training, checked.
     TrainingSpec training;
+    // The chief, with a half to evaluate: what it wants of evaluations.
+    EvaluationWatch::Options watch;
     // Global steps in one pass over the training set.
     int64_t steps_per_epoch = 0;
     // target_step is overwritten.
@@ -61,8 +64,10 @@ class SessionHooks {
     // As CheckpointSaver's.
     std::function<void(const std::string& folder, const EndRecord& end)>
         after_last_save;
-    // Null: there is no test half.
+    // Null: there is no half to evaluate.
     Evaluation::Evaluate evaluate;
+    // The test half, beside a validation half; null: none.
+    Evaluation::Evaluate evaluate_at_end;
     RequestStop stop_job;
     SummaryParts summaries;
   };
@@ -79,13 +84,18 @@ class SessionHooks {
   void WaitForSaves();
   // The folder of the newest checkpoint that this process saved; "" if none.
   std::string newest_checkpoint() const;
-  // The newest evaluation of this process; none if there was none, or if that
-  // of the end failed.
-  std::optional<EvaluationResult> evaluated() const;
+  // As Evaluation::results.
+  std::vector<EvaluationResult> evaluated() const;
+  // Null if nothing is made of evaluations.
+  const WatchedEvaluations* watched() const { return watched_; }
 
  private:
   SessionHooks() = default;
 
+  // The factor of the learning rate of an update.
+  double RateFactorOf(int64_t update) const;
+  // What is made of evaluations, if anything is.
+  void AddWatch(const Options& options, const Parts& parts);
   // The evaluation, and what goes by its results.
   void AddEvaluation(const Options& options, const Parts& parts);
   // The images that are shown at each evaluation, too.
@@ -105,6 +115,7 @@ class SessionHooks {
   // The hooks of owned_ that are asked; null if this process has none.
   CheckpointSaver* checkpoint_saver_ = nullptr;
   Evaluation* evaluation_ = nullptr;
+  WatchedEvaluations* watched_ = nullptr;
 };
 
 }  // namespace muster

@@ -56,22 +56,6 @@ void WarnOfOtherSource(const WorkerOptions& options, const DataSchema& now) {
   }
 }
 
-// Null, reported, where there is no test half and the training wants none.
-absl::StatusOr<std::unique_ptr<DataSet>> OpenTestHalfIfAny(
-    const WorkerOptions& options, const CompiledModel& model,
-    std::shared_ptr<const DataSchema> run) {
-  const TrainingSpec& training = options.training;
-  RETURN_IF_ERROR(CheckEvaluation(training, model));
-  ASSIGN_OR_RETURN(const bool has_test_half, HasTestHalf(training.input()));
-  if (!has_test_half) {
-    options.reporter.Info(DescribeNoEvaluation(training));
-    RETURN_IF_ERROR(CheckNoEvaluation(training));
-    return nullptr;
-  }
-  return OpenTestDataSet(training, model, LabelsOf(model.loss()),
-                         std::move(run), ProgressOutputOf(options));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerData>> WorkerData::Create(
@@ -111,17 +95,37 @@ absl::StatusOr<DataSchema> WorkerData::OpenHalves(const WorkerJob& job,
     bad_records_ = std::make_unique<BadRecords>(job.options.reporter);
   }
   const auto seed = static_cast<uint64_t>(training.seed());
-  DataSchema now = CompleteSchema(training.input(), seed, std::move(half),
-                                  /*test_half=*/nullptr);
+  DataSchema now = CompleteSchema(training.input(), seed, std::move(half));
   if (!job.is_chief()) return now;
-  ASSIGN_OR_RETURN(
-      test_set_,
-      OpenTestHalfIfAny(
-          job.options, model,
-          run != nullptr ? run : std::make_shared<const DataSchema>(now)));
-  if (test_set_ == nullptr) return now;
-  const DataSchema test_half = test_set_->Schema();
-  return CompleteSchema(training.input(), seed, std::move(now), &test_half);
+  RETURN_IF_ERROR(OpenEvaluatedHalves(
+      job.options, model,
+      run != nullptr ? run : std::make_shared<const DataSchema>(now)));
+  if (validation_set_ != nullptr) {
+    *now.mutable_validation() = validation_set_->Schema().validation();
+  }
+  if (test_set_ != nullptr) *now.mutable_test() = test_set_->Schema().test();
+  return now;
+}
+
+absl::Status WorkerData::OpenEvaluatedHalves(
+    const WorkerOptions& options, const CompiledModel& model,
+    const std::shared_ptr<const DataSchema>& run) {
+  const TrainingSpec& training = options.training;
+  RETURN_IF_ERROR(CheckEvaluation(training, model));
+  const LabelKind labels = LabelsOf(model.loss());
+  if (WatchedHalf(training.input()) == Split::kValidation) {
+    ASSIGN_OR_RETURN(validation_set_,
+                     OpenHalf(training, model, {Split::kValidation, labels},
+                              run, ProgressOutputOf(options)));
+  }
+  ASSIGN_OR_RETURN(const bool has_test_half, HasTestHalf(training.input()));
+  if (!has_test_half) {
+    options.reporter.Info(DescribeNoEvaluation(training));
+    return CheckNoEvaluation(training);
+  }
+  ASSIGN_OR_RETURN(test_set_, OpenHalf(training, model, {Split::kTest, labels},
+                                       run, ProgressOutputOf(options)));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<DataSchema> WorkerData::OpenTrainingHalf(

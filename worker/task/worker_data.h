@@ -22,9 +22,9 @@ namespace muster {
 // A worker's data, as its model reads them: the second stage of a WorkerTask.
 class WorkerData {
  public:
-  // Opens the training half and, in the chief, the test half, by the schema of
-  // the run that goes on; reports what was found. Errors: what is wrong with
-  // the data or with what the training wants of them, by name.
+  // Opens the training half and, in the chief, the halves that are evaluated,
+  // by the schema of the run that goes on; reports what was found. Errors: what
+  // is wrong with the data or with what the training wants of them, by name.
   static absl::StatusOr<std::unique_ptr<WorkerData>> Create(
       const WorkerJob& job, const WorkerTowers& towers);
 
@@ -33,11 +33,16 @@ class WorkerData {
   const OpenStream& open_stream() const { return open_stream_; }
   // The training half's rows; 0: it is a stream.
   int64_t num_examples() const;
-  // Null without a test half, and but in the chief.
+  // Null without such a half, and but in the chief.
+  const DataSet* validation_set() const { return validation_set_.get(); }
   const DataSet* test_set() const { return test_set_.get(); }
+  // Whether there is either of them.
+  bool is_evaluated() const {
+    return validation_set_ != nullptr || test_set_ != nullptr;
+  }
   // Null: a bad record is an error.
   BadRecords* bad_records() const { return bad_records_.get(); }
-  // The schema of the run; the chief's has both halves.
+  // The schema of the run; the chief's has all halves.
   const DataSchema& schema() const { return schema_; }
 
  private:
@@ -48,6 +53,10 @@ class WorkerData {
   absl::StatusOr<DataSchema> OpenHalves(const WorkerJob& job,
                                         const CompiledModel& model,
                                         const RunSchema& of_run);
+  // Reports that there is no test half.
+  absl::Status OpenEvaluatedHalves(
+      const WorkerOptions& options, const CompiledModel& model,
+      const std::shared_ptr<const DataSchema>& run);
   // Returns its schema.
   absl::StatusOr<DataSchema> OpenTrainingHalf(
       const WorkerOptions& options, const CompiledModel& model,
@@ -58,6 +67,7 @@ class WorkerData {
 
   std::unique_ptr<DataSet> training_set_;
   OpenStream open_stream_;
+  std::unique_ptr<DataSet> validation_set_;
   std::unique_ptr<DataSet> test_set_;
   std::unique_ptr<BadRecords> bad_records_;
   DataSchema schema_;

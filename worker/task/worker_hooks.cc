@@ -12,8 +12,10 @@
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "worker/hook/summary_writer.h"
+#include "worker/task/evaluator.h"
 #include "worker/task/run_data.h"
 #include "worker/task/shown_training.h"
+#include "worker/task/watch_options.h"
 #include "worker/task/worker_options.h"
 
 namespace muster {
@@ -69,6 +71,13 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
     };
   }
   ASSIGN_OR_RETURN(options.profile, ProfileOptions());
+  if (worker_.chief != nullptr && worker_.chief->evaluator() != nullptr) {
+    ASSIGN_OR_RETURN(
+        options.watch,
+        WatchOptions(job.options.training, worker_.steps->towers().model(),
+                     HalfName(WatchedHalf(job.options.training.input())),
+                     job.options.reporter));
+  }
   options.kept_training.train_dir = job.options.train_dir;
   options.kept_training.training = job.given_training;
   MakeDirAbsolute(options.kept_training.training.mutable_input());
@@ -118,12 +127,15 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
                               const std::string& folder, const EndRecord& end) {
     files->MarkFinished(folder, end, (*session)->job_state().stop());
   };
-  if (chief->evaluator() != nullptr) {
-    parts.evaluate = [chief, session] {
-      return chief->evaluator()->Evaluate(
-          [session] { return (*session)->MayGoOn(); });
+  const auto evaluate_with =
+      [session](Evaluator* evaluator) -> Evaluation::Evaluate {
+    if (evaluator == nullptr) return nullptr;
+    return [evaluator, session] {
+      return evaluator->Evaluate([session] { return (*session)->MayGoOn(); });
     };
-  }
+  };
+  parts.evaluate = evaluate_with(chief->evaluator());
+  parts.evaluate_at_end = evaluate_with(chief->evaluator_at_end());
   return parts;
 }
 
@@ -150,6 +162,12 @@ absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
   shown.batch_size = towers.shape().batch_size;
   shown.devices = towers.own_devices();
   shown.epoch_updates = placed().epoch_updates();
+  const TrainingResult run = worker_.files->DescribeRun();
+  shown.replication = run.replication;
+  shown.accumulate_batches = run.accumulate_batches;
+  shown.num_ps = run.num_ps;
+  shown.num_workers = run.num_workers;
+  shown.overrides = options.overrides;
   RETURN_IF_ERROR(AddShownParts(shown, &parts));
   parts.reporter = options.reporter;
   return parts;

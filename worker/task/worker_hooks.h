@@ -32,7 +32,7 @@ class WorkerHooks {
   };
 
   // Errors: InvalidArgument for a profile without a train_dir; those of
-  // AddShownParts and SessionHooks::Create.
+  // AddShownParts, WatchOptions and SessionHooks::Create.
   static absl::StatusOr<std::unique_ptr<WorkerHooks>> Create(
       const Worker& worker);
   ~WorkerHooks();

@@ -34,6 +34,8 @@ struct WorkerOptions {
   TrainingSpec training;
   // The training's StopSource, to be told.
   std::string stop_source = "the training";
+  // What --set was given, to be shown.
+  std::vector<std::string> overrides;
   // The chief's folder; "": nothing is saved or restored.
   std::string train_dir;
   // Weights that a new training starts from.

@@ -132,6 +132,9 @@ void MakeWorkerSession(const SessionStages& stages,
         end, {stages.hooks->evaluated(), stages.hooks->newest_checkpoint()},
         **session);
   };
+  if (const auto* const watched = stages.hooks->watched()) {
+    parts.evaluations = [watched] { return watched->history(); };
+  }
   parts.traffic = [&steps] { return steps.MeasuredTraffic(); };
   *session = std::make_unique<TrainingSession>(options, std::move(parts));
 }

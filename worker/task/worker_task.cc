@@ -8,20 +8,6 @@
 #include "worker/task/worker_session.h"
 
 namespace muster {
-namespace {
-
-// Null without options.listen_address.
-absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(
-    const WorkerOptions& options) {
-  if (options.listen_address.empty()) return nullptr;
-  PortWait wait;
-  wait.clock = options.clock;
-  wait.latch = options.latch;
-  wait.reporter = options.reporter;
-  return HealthServer::Start(options.listen_address, wait, options.credentials);
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerTask>> WorkerTask::Create(
     WorkerOptions options, WorkerLinks links) {
@@ -40,7 +26,7 @@ absl::Status WorkerTask::CreateStages(WorkerJob job, WorkerLinks links) {
   ASSIGN_OR_RETURN(placed_,
                    PlacedTraining::Create(std::move(job), *towers_, *data_));
   std::unique_ptr<CompiledModel> test_model;
-  if (data_->test_set() != nullptr) {
+  if (data_->is_evaluated()) {
     ASSIGN_OR_RETURN(test_model, towers_->CompileForTest(placed_->training()));
   }
   ASSIGN_OR_RETURN(steps_, WorkerSteps::Create(placed_.get(), towers_.get(),

@@ -58,6 +58,11 @@ std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
                                 stop.target_accuracy(),
                                 " (stop.target_accuracy)"));
   }
+  if (stop.has_plateau()) {
+    ends.push_back(absl::StrCat(
+        "when ", stop.plateau().metric(), " has not become better for ",
+        stop.plateau().patience(), " evaluations (stop.plateau)"));
+  }
   return absl::StrCat("the training ends ", absl::StrJoin(ends, " or "),
                       ends.size() > 1 ? ", whichever comes first" : "", ", as ",
                       source, " says");

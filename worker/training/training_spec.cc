@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/escape.h"
 #include "common/base/fingerprint.h"
 #include "common/base/max_count.h"
 #include "common/base/read_file.h"
@@ -58,9 +60,10 @@ std::vector<const FieldDescriptor*> NamedStops(
   std::vector<const FieldDescriptor*> named;
   const auto* type = StopSpec::descriptor();
   for (int i = 0; i < type->field_count(); ++i) {
-    const std::string path = absl::StrCat("stop.", type->field(i)->name(), "=");
+    const std::string path = absl::StrCat("stop.", type->field(i)->name());
     const auto names = [&path](const std::string& assignment) {
-      return absl::StartsWith(assignment, path) ||
+      return absl::StartsWith(assignment, path + "=") ||
+             absl::StartsWith(assignment, path + ".") ||
              absl::StartsWith(assignment, "stop={");
     };
     if (absl::c_any_of(overrides, names)) named.push_back(type->field(i));
@@ -232,6 +235,21 @@ absl::Status ValidateInput(const InputSpec& input) {
   return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
 }
 
+absl::Status ValidateClassWeights(const TrainingSpec& spec) {
+  absl::flat_hash_set<absl::string_view> named;
+  for (const ClassWeight& of_class : spec.class_weight()) {
+    if (!named.insert(of_class.class_()).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("class_weight: the class '",
+                       EscapeForLog(of_class.class_()), "' is there twice"));
+    }
+    RETURN_IF_ERROR(CheckFiniteNotNegative(
+        absl::StrCat("class_weight of '", EscapeForLog(of_class.class_()), "'"),
+        of_class.weight()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WithStream(absl::string_view field, absl::string_view advice) {
   return absl::InvalidArgumentError(absl::StrCat(
       field,
@@ -267,6 +285,16 @@ absl::Status ValidateStream(const TrainingSpec& spec) {
   return absl::OkStatus();
 }
 
+// `goal` is told by evaluations alone: "stop.target_accuracy is 0.9".
+absl::Status CheckEvaluates(absl::string_view goal, const TrainingSpec& spec) {
+  if (spec.evaluation().every_steps() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      goal,
+      " but evaluation.every_steps is 0, so that nobody would see it reached: "
+      "set evaluation.every_steps to the global steps between two "
+      "evaluations"));
+}
+
 absl::Status ValidateStop(const TrainingSpec& spec) {
   const StopSpec& stop = spec.stop();
   RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps()));
@@ -275,19 +303,23 @@ absl::Status ValidateStop(const TrainingSpec& spec) {
   RETURN_IF_ERROR(CheckRange<double>("stop.target_accuracy",
                                      stop.target_accuracy(), 0, 1,
                                      "from 0 to 1 (0.9 means 90 %)"));
-  if (stop.target_accuracy() > 0 && spec.evaluation().every_steps() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "stop.target_accuracy is ", stop.target_accuracy(),
-        " but evaluation.every_steps is 0, so that nobody would see it "
-        "reached: set evaluation.every_steps to the global steps between two "
-        "evaluations"));
+  if (stop.target_accuracy() > 0) {
+    RETURN_IF_ERROR(CheckEvaluates(
+        absl::StrCat("stop.target_accuracy is ", stop.target_accuracy()),
+        spec));
+  }
+  if (stop.has_plateau()) {
+    RETURN_IF_ERROR(CheckEvaluates("stop.plateau is set", spec));
+  }
+  if (spec.optimizer().schedule().name() == "on_plateau") {
+    RETURN_IF_ERROR(CheckEvaluates("optimizer.schedule is on_plateau", spec));
   }
   if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
-      stop.target_accuracy() == 0) {
+      stop.target_accuracy() == 0 && !stop.has_plateau()) {
     return absl::InvalidArgumentError(
         "stop: one of stop.steps, stop.epochs, stop.seconds and "
-        "stop.target_accuracy must be more than 0, or the training would never "
-        "end");
+        "stop.target_accuracy must be more than 0, or stop.plateau be set, or "
+        "the training would never end");
   }
   return absl::OkStatus();
 }
@@ -382,6 +414,7 @@ std::string StopSource(const TrainingSpec& spec, absl::string_view source,
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
+  RETURN_IF_ERROR(ValidateClassWeights(spec));
   RETURN_IF_ERROR(ValidateStream(spec));
   RETURN_IF_ERROR(
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));

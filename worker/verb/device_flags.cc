@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
-#include "common/process/own_host.h"
 #include "common/process/thread_supply.h"
 #include "common/rpc/server/task_flags.h"
 #include "spdlog/spdlog.h"

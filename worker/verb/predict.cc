@@ -24,7 +24,8 @@ CommandLineOptions Describe() {
       DescribeSavedVerb("predict", {"values", "labels"});
   options.summary = absl::StrCat(
       "Writes what a trained model says of each row of the test half of the "
-      "data,\nin order. Needs no cluster, and no labels.\n\n"
+      "data (or\nthe validation half: --half), in order. Needs no cluster, and "
+      "no labels.\n\n"
       "  worker predict --train_dir=run1 --output=predictions.csv\n"
       "  worker predict --train_dir=run1 --set=input.dir=NEW_DATA "
       "--output=new.npy\n\n",

@@ -19,9 +19,21 @@
 ABSL_FLAG(std::string, output, "",
           "The file to write. Of predictions: ends in .csv, .jsonl or .npy. Of "
           "an evaluation: the figures as JSON.");
+ABSL_FLAG(std::string, half, "test",
+          "The rows that are used: test, or validation (what "
+          "input.validation_fraction of the training kept).");
 
 namespace muster {
 namespace {
+
+absl::StatusOr<Split> HalfFlag() {
+  const std::string text = absl::GetFlag(FLAGS_half);
+  for (const Split half : {Split::kTest, Split::kValidation}) {
+    if (text == HalfName(half)) return half;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--half: wanted test or validation, found '", text, "'"));
+}
 
 absl::StatusOr<SavedRunOptions> MakeOptions(const CommandLine& command_line) {
   SavedRunOptions options;
@@ -37,6 +49,7 @@ absl::StatusOr<SavedRunOptions> MakeOptions(const CommandLine& command_line) {
   SayChanges(run, options.model.reporter);
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   options.output = absl::GetFlag(FLAGS_output);
+  ASSIGN_OR_RETURN(options.half, HalfFlag());
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(
       const ComputeThreads threads,
@@ -61,7 +74,7 @@ int FailUse(const absl::Status& status) {
 CommandLineOptions DescribeSavedVerb(const std::string& verb,
                                      const std::vector<std::string>& flags) {
   CommandLineOptions options = TaskCommandLine(absl::StrCat("worker ", verb));
-  FlagGroup output = {"Result", {"output"}};
+  FlagGroup output = {"Result", {"output", "half"}};
   output.flags.insert(output.flags.end(), flags.begin(), flags.end());
   options.groups = {TrainingFlagGroup(), output,         InitFlagGroup(),
                     DeviceFlagGroup(),   GpuFlagGroup(), LogFlagGroup()};

@@ -20,7 +20,7 @@
 #include "common/config/command_line.h"
 #include "common/optimizer/update_rule.h"
 #include "common/process/exit_code.h"
-#include "common/process/freed_memory.h"
+#include "common/process/process_setup.h"
 #include "common/rpc/protocol.h"
 #include "spdlog/spdlog.h"
 #include "tests/benchmark/data_plane/bare_apply.h"

@@ -10,9 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "common/codec/bf16_ref.h"
 #include "common/codec/codec.h"
-#include "common/codec/fp16_ref.h"
+#include "common/codec/half_codecs_ref.h"
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
 

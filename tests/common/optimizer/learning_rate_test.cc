@@ -107,6 +107,36 @@ TEST(LearningRateTest, PiecewiseMayEndAtZeroAndChangeAfterTheFirst) {
   EXPECT_EQ(rate->At(1), 0);
 }
 
+TEST(LearningRateTest, OnPlateau_IsConstantButForTheWarmUp) {
+  const absl::StatusOr<LearningRate> rate = Make(
+      "name: 'on_plateau' metric: 'validation_loss' factor: 0.1 "
+      "patience: 2 min_change: 0.01 mode: MIN warmup_steps: 2");
+  ASSERT_THAT(rate, IsOk());
+  const double golden[] = {0.25, 0.5, 0.5, 0.5};
+  for (int64_t t = 0; t < 4; ++t) EXPECT_EQ(rate->At(t), golden[t]) << t;
+}
+
+TEST(LearningRateTest, OnPlateauWithABadField_IsRefusedByName) {
+  const std::string fine =
+      "name: 'on_plateau' metric: 'test_loss' factor: 0.5 patience: 1 ";
+  ASSERT_THAT(Make(fine), IsOk());
+  for (const auto& [change, field] :
+       {std::pair("factor: 0", "factor"), std::pair("factor: 1", "factor"),
+        std::pair("factor: nan", "factor"), std::pair("metric: ''", "metric"),
+        std::pair("patience: 0", "patience"),
+        std::pair("min_change: -1", "min_change"),
+        std::pair("min_change: nan", "min_change"),
+        std::pair("decay_steps: 3", "decay_steps")}) {
+    ScheduleSpec spec;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(fine, &spec));
+    ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString(change, &spec));
+    EXPECT_THAT(LearningRate::Create(0.5, spec),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(std::string("schedule.") + field)))
+        << change;
+  }
+}
+
 // torch.optim.lr_scheduler.LinearLR(start_factor=0.25, total_iters=3).
 TEST(LearningRateTest, WarmsUpLinearly) {
   const absl::StatusOr<LearningRate> rate = Make("warmup_steps: 4");

@@ -189,7 +189,7 @@ TEST(GradientApplierTest, TwoThreadsApplyTwoBlocksAtTheSameTime) {
   const MeetingRule rule;
   ShardSnapshot snapshot;
   GradientApplier applier(&team);
-  applier.ApplyToBlocks({{0, 0, 2 * kBlockElements}},
+  applier.ApplyToBlocks({{0, 0, 2 * kBlockElements}}, /*rate_factor=*/1,
                         [](int, int64_t block, absl::Span<float> gradient) {
                           for (float& value : gradient)
                             value = static_cast<float>(block + 1);

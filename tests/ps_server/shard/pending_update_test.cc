@@ -13,15 +13,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
+constexpr double kRateFactor = 0.25;
+
 // Remembers the first value of each block's mean, and the slices.
 class FakeApplier : public PartApplier {
  public:
   explicit FakeApplier(const TensorTable& tensors) : tensors_(tensors) {}
 
-  void Apply(const PushedPart&) override { FAIL(); }
+  bool Apply(const PushedPart&) override {
+    ADD_FAILURE();
+    return false;
+  }
   void CountUpdate() override { FAIL(); }
-  void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
+  void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override {
+    EXPECT_EQ(rate_factor, kRateFactor);
     for (const CheckedSlice& slice : slices) {
       runs.emplace_back(slice.offset, slice.length);
       const int64_t end = NumBlocks(slice.offset + slice.length);
@@ -62,10 +68,13 @@ class PendingUpdateTest : public testing::Test {
     std::fill(values.begin() + 2 * kBlockElements, values.end(), first + 2);
     std::fill(values.begin() + kWeights, values.end(), first + 3);
     PushedPart part;
+    part.sender = MakeSender(1, 1);
+    part.step = 1;
+    part.rate_factor = kRateFactor;
     part.slices = {{0, 0, kWeights}, {2, 0, 2}};
     part.data = BytesOf(values);
     const BlockNumbers numbers(tensors_);
-    StoredGradient gradient(MakeSender(1, 1), 1, 1, numbers.total());
+    StoredGradient gradient(part, numbers.total());
     gradient.Add(std::move(part), numbers, tensors_);
     return gradient;
   }

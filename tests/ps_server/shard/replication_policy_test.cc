@@ -15,11 +15,13 @@ using ::testing::HasSubstr;
 // Remembers the parts that it was told to apply.
 class FakeApplier : public PartApplier {
  public:
-  void Apply(const PushedPart& part) override {
+  bool Apply(const PushedPart& part) override {
     steps.push_back(part.step);
     rate_factors.push_back(part.rate_factor);
+    return part.publish_to != nullptr;
   }
   void ApplyToBlocks(absl::Span<const CheckedSlice> /*slices*/,
+                     double /*rate_factor*/,
                      BlockGradient /*gradient*/) override {
     ADD_FAILURE() << "a mean in a mode that has none";
   }
@@ -48,13 +50,15 @@ TEST(ReplicationPolicyTest, AsyncIsTheDefaultAndAppliesAtOnce) {
   }
 }
 
-std::vector<double> RateFactors(const ReplicationSpec& spec) {
+std::vector<double> RateFactors(const ReplicationSpec& spec,
+                                double own_factor = 1) {
   const auto policy = CreateReplicationPolicy(spec, kMaxGradientBytes);
   EXPECT_THAT(policy, IsOk());
   FakeApplier applier;
   for (const int64_t staleness : {0, 1, 2, 8}) {
     PushedPart part;
     part.staleness = staleness;
+    part.rate_factor = own_factor;
     (*policy)->OnPart(part, TensorTable(), applier);
   }
   return applier.rate_factors;
@@ -66,6 +70,7 @@ TEST(ReplicationPolicyTest, AsyncDividesTheLearningRateByStalenessIfAsked) {
   EXPECT_THAT(RateFactors(spec), ElementsAre(1, 1, 1, 1));
   spec.mutable_async()->set_staleness_scaled_learning_rate(true);
   EXPECT_THAT(RateFactors(spec), ElementsAre(1, 1, 0.5, 0.125));
+  EXPECT_THAT(RateFactors(spec, 0.5), ElementsAre(0.5, 0.5, 0.25, 0.0625));
 }
 
 TEST(ReplicationPolicyTest, AStepIsOneUpdateHoweverManyPartsItHas) {

@@ -71,6 +71,59 @@ TEST_F(SyncPolicyTest, AppliesTheMeanOfTheChosenWithTheToken) {
   EXPECT_EQ(shard_.shard().counters().staleness_max, 0);
 }
 
+// All parts of a step, with this factor of the learning rate.
+class SyncPolicyFactorTest : public SyncPolicyTest {
+ protected:
+  void PushWithFactor(const Sender& sender, float value, double factor) {
+    for (const auto part : {SyncShard::kFirstBlock, SyncShard::kSecondBlock,
+                            SyncShard::kAverage}) {
+      EXPECT_THAT(PushPartWithFactor(sender, value, factor, part), IsOk());
+    }
+  }
+  absl::StatusOr<Frame<PushReply>> PushPartWithFactor(const Sender& sender,
+                                                      float value,
+                                                      double factor,
+                                                      SyncShard::Part part) {
+    Frame<PushPart> push = shard_.MakePart(sender, 1, 1, Gradient(value), part);
+    push.header.set_learning_rate_factor(factor);
+    return shard_.shard().Push(push);
+  }
+};
+
+TEST_F(SyncPolicyFactorTest, AnUpdateIsMadeWithTheFactorOfItsGradients) {
+  PushWithFactor(a_, -2, 0.5);
+  PushWithFactor(b_, -4, 0.5);
+  const auto values =
+      shard_.Pull(a_, MakeToken(2, {MakeChosen(a_, 1), MakeChosen(b_, 1)}));
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(values->front(), 2.5) << "1 + 0.5 * 3";
+  EXPECT_EQ(values->back(), -2) << "a state tensor has no rate";
+}
+
+TEST_F(SyncPolicyFactorTest, AnUpdateOfTwoFactorsIsNotMade) {
+  PushWithFactor(a_, -2, 0.5);
+  PushWithFactor(b_, -4, 0.25);
+  EXPECT_THAT(
+      shard_.Pull(a_, MakeToken(2, {MakeChosen(a_, 1), MakeChosen(b_, 1)})),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("factors 0.5 and 0.25")));
+}
+
+TEST_F(SyncPolicyFactorTest, PartsOfOneStepHaveOneFactor) {
+  ASSERT_THAT(PushPartWithFactor(a_, -2, 0.5, SyncShard::kFirstBlock), IsOk());
+  EXPECT_THAT(PushPartWithFactor(a_, -2, 0.25, SyncShard::kSecondBlock),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("factor of the learning rate is 0.25")));
+}
+
+TEST_F(SyncPolicyFactorTest, WhatIsNoFactorIsRefused) {
+  for (const double factor :
+       {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(PushPartWithFactor(a_, -2, factor, SyncShard::kFirstBlock),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("factor of the learning rate")));
+  }
+}
+
 TEST_F(SyncPolicyTest, AStateTensorDecaysOnceARound) {
   DefineRequest define = SyncShard::MakeSyncModel();
   define.mutable_tensors(1)->set_decay(0.5F);
@@ -422,8 +475,12 @@ TEST(SyncPolicyOnAnEmptyShardTest, FollowsEveryToken) {
   const TensorTable none;
   class NoApplier : public PartApplier {
    public:
-    void Apply(const PushedPart&) override { FAIL(); }
-    void ApplyToBlocks(absl::Span<const CheckedSlice>, BlockGradient) override {
+    bool Apply(const PushedPart&) override {
+      ADD_FAILURE();
+      return false;
+    }
+    void ApplyToBlocks(absl::Span<const CheckedSlice>, double,
+                       BlockGradient) override {
       FAIL();
     }
     void CountUpdate() override { FAIL(); }

@@ -98,7 +98,7 @@ TEST_F(FinishedRunTest, WhatIsDamagedOrWasStopped_IsNotFinished) {
   const std::string path = FinishedRunPath(Folder(20));
   WriteText(path, "global_step: x");
   EXPECT_FALSE(IsFinished());
-  for (const char* const reason : {"interrupted", "non_finite", "plateau"}) {
+  for (const char* const reason : {"interrupted", "non_finite", "boredom"}) {
     run_.set_stop_reason(reason);
     Keep(20);
     EXPECT_FALSE(IsFinished()) << reason;
@@ -126,6 +126,9 @@ TEST_F(FinishedRunTest, EachConditionIsReachedByAnEndForNoLess) {
       if (reason == "epochs") stop->set_epochs(value);
       if (reason == "seconds") stop->set_seconds(value);
       if (reason == "target_accuracy") stop->set_target_accuracy(value);
+      if (reason == "plateau") {
+        stop->mutable_plateau()->set_patience(static_cast<int32_t>(value));
+      }
     };
     run_.set_stop_reason(reason);
     set(had, run_.mutable_stop());
@@ -145,6 +148,9 @@ TEST_F(FinishedRunTest, EachConditionIsReachedByAnEndForNoLess) {
     EXPECT_TRUE(is_finished(reason, 0.5, 0.4)) << reason;
     EXPECT_FALSE(is_finished(reason, 0.5, 0.6)) << reason;
   }
+  EXPECT_TRUE(is_finished("plateau", 3, 3));
+  EXPECT_TRUE(is_finished("plateau", 3, 2));
+  EXPECT_FALSE(is_finished("plateau", 3, 4));
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ TEST_F(ProgressTest, RatesAreNoPowersOfTen) {
 TEST_F(ProgressTest, CountsTheDroppedStepsOfThisProcess) {
   Make(Progress::Options());
   for (int i = 0; i < 20; ++i) Step(absl::Seconds(1), /*dropped=*/i < 12);
-  EXPECT_THAT(texts_,
-              ElementsAre(HasSubstr(" dropped=10"), HasSubstr(" dropped=12")));
+  EXPECT_THAT(texts_, ElementsAre(HasSubstr(" dropped_steps=10"),
+                                  HasSubstr(" dropped_steps=12")));
 }
 
 TEST_F(ProgressTest, SaysThatStepsWaitForTheirRowsIfTheyDo) {

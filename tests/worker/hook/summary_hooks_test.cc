@@ -94,7 +94,7 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
   writer_->Flush();
   EXPECT_THAT(Tags(), IsSupersetOf(
                           {"training_spec", "loss", "accuracy", "learning_rate",
-                           "gradient_norm", "global_step_per_s", "parameters/w",
+                           "gradient_norm", "steps_per_s", "parameters/w",
                            "gradients/w", "test_accuracy", "test_loss"}));
 }
 
@@ -123,6 +123,17 @@ TEST_F(SummaryHooksTest, ATableOfAnEvaluationIsAPicture) {
   EXPECT_EQ(image->pixels.back(), 0);
 }
 
+TEST_F(SummaryHooksTest, FiguresByClassAreATableInText) {
+  EvaluationResult result;
+  result.metrics.by_class = {{"cat", 3, 1, 0.5, 0.75}, {"dog", 1, 0, 0, 0}};
+  MakeEvaluationSummaries(writer_.get(), {})(7, result);
+  writer_->Flush();
+  const Summary::Value point = Points()["test_by_class"];
+  EXPECT_EQ(point.metadata().plugin_data().plugin_name(), "text");
+  ASSERT_EQ(point.tensor().string_val_size(), 1);
+  EXPECT_THAT(point.tensor().string_val(0), HasSubstr("0.7500 |\n| dog "));
+}
+
 TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {
   std::string said;
   const Reporter reporter([&](Reporter::Level, absl::string_view line) {
@@ -133,6 +144,17 @@ TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {
   writer_->Flush();
   EXPECT_THAT(said, HasSubstr("no picture of test_pairs at step 7: "));
   EXPECT_EQ(Tags(), std::set<std::string>{"test_loss"});
+}
+
+TEST_F(SummaryHooksTest, FiguresAndTablesHaveTheNameOfTheHalf) {
+  EvaluationResult result{10, 1, {{{"accuracy", 0.5}}, {}}};
+  result.metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 2}}}};
+  result.half = "validation";
+  MakeEvaluationSummaries(writer_.get(), {})(7, result);
+  writer_->Flush();
+  EXPECT_EQ(Tags(), (std::set<std::string>{"validation_accuracy",
+                                           "validation_confusion_matrix",
+                                           "validation_loss"}));
 }
 
 TEST_F(SummaryHooksTest, PeriodsChooseTheHooks) {

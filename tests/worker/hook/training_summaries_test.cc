@@ -52,6 +52,19 @@ class TrainingSummariesTest : public ::testing::Test {
                           written_.Writer()};
 };
 
+TEST_F(TrainingSummariesTest, TheRateHasTheFactorOfTheNextUpdate) {
+  TrainingSummaries hook(10, AccuracyCurve::kDrawn, HalvingRate(),
+                         written_.Writer(),
+                         [](int64_t update) { return update == 11 ? 0.5 : 1; });
+  StepRecord step;
+  step.global_step = 9;
+  ASSERT_THAT(hook.BeforePush(step), IsOk());
+  step.global_step = 10;
+  ASSERT_THAT(hook.AfterStep(step), IsOk());
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "learning_rate"), 0.0625);
+}
+
 TEST_F(TrainingSummariesTest, ShowsEachOfSeveralTowers) {
   const std::vector<float> other = {0, 4};
   const std::vector<float> zero = {0};

@@ -124,6 +124,61 @@ TEST_F(SavedRunTest, ARegressionTrainsEvaluatesAndPredicts) {
   }
 }
 
+TEST_F(SavedRunTest, TheValidationHalfOfTheRunIsEvaluatedAndPredicted) {
+  std::string rows = "x,y,label\n";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&rows, i % 7, ",", i % 5, ",", i % 7 - i % 5, "\n");
+  }
+  Write("train.csv", rows);
+  const std::string training =
+      absl::StrCat(kRegression, "input { validation_fraction: 0.3 }");
+  ASSERT_EQ(Train(training), kExitDone);
+  const auto result = ReadResult(train_dir_);
+  ASSERT_THAT(result, IsOk());
+  SavedRunOptions options = Saved(training, "figures.json");
+  EXPECT_THAT(EvaluateSaved(options), StatusIs(absl::StatusCode::kNotFound,
+                                               HasSubstr("--half=validation")));
+  options.half = Split::kValidation;
+  ASSERT_THAT(EvaluateSaved(options), IsOk());
+  const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
+  ASSERT_THAT(figures, IsOk());
+  for (const char* name :
+       {"validation_mean_absolute_error", "validation_loss"}) {
+    ASSERT_NE(figures->Find(name), nullptr);
+    EXPECT_EQ(figures->Find(name)->text, result->Find(name)->text) << name;
+  }
+  options.output = dir_ + "/out.csv";
+  ASSERT_THAT(PredictSaved(options), IsOk());
+  EXPECT_EQ(absl::StrCat(LinesOf("out.csv").size() - 1),
+            result->Find("validation_examples")->text);
+}
+
+// The batches of the evaluation have 11 and 15 of all weights.
+TEST_F(SavedRunTest, WeightedRows_HaveTheTrainingsLossOfTheWholeHalf) {
+  const std::string rows =
+      "w,x,y,label\n1,5,0,left\n2,0,5,right\n0,4,1,left\n3,1,4,right\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  data_.push_back("input.weight_column=w");
+  data_.push_back("class_weight={class: 'right' weight: 5}");
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  const auto result = ReadResult(train_dir_);
+  ASSERT_THAT(result, IsOk());
+  ASSERT_THAT(EvaluateSaved(Saved(kClassifier, "figures.json")), IsOk());
+  const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
+  ASSERT_THAT(figures, IsOk());
+  EXPECT_EQ(figures->Find("test_loss")->text, result->Find("test_loss")->text);
+
+  // Of new rows without weights.
+  Write("test.csv", "x,y\n5,0\n0,5\n4,1\n1,4\n");
+  const auto found = Predicted(kClassifier, PredictionValues::kAuto, 1);
+  ASSERT_EQ(found.size(), 4);
+  const double weights[] = {1, 10, 0, 15};
+  double sum = 0;
+  for (int i = 0; i < 4; ++i) sum -= weights[i] * std::log(found[i][i % 2]);
+  EXPECT_NEAR(std::stod(figures->Find("test_loss")->text), sum / 26, 1e-6);
+}
+
 TEST_F(SavedRunTest, AClassifierNamesTheClassesInOrder) {
   const std::string rows =
       "x,y,label\n5,0,left\n0,5,right\n4,1,left\n1,4,right\n5,1,left\n";

@@ -166,6 +166,7 @@ class FakeCoordination : public Link {
       state_.set_fingerprint(request.fingerprint());
       state_.set_global_step(request.global_step());
       *state_.mutable_ps_incarnations() = request.ps_incarnations();
+      *state_.mutable_evaluations() = request.evaluations();
     }
     SetPhase(RUNNING);
     *reply.mutable_state() = State();

@@ -57,6 +57,50 @@ TEST(JobGoalTest, WhatTheChiefJudgesIsReachedIfTheJobEndedForNoLess) {
   EXPECT_FALSE(IsReached(goal, ended_for("seconds", 0.9)));
 }
 
+TEST(JobGoalTest, APlateauIsReachedByOneOfNoLessPatienceOfTheSameFigure) {
+  StopSpec stop;
+  stop.mutable_plateau()->set_metric("test_loss");
+  stop.mutable_plateau()->set_patience(3);
+  stop.mutable_plateau()->set_min_change(0.1);
+  JobState job = EndedFor("plateau", 90);
+  *job.mutable_stop() = stop;
+  const JobGoal same{stop};
+  EXPECT_TRUE(IsReached(same, job));
+  EXPECT_TRUE(IsStopCondition("plateau"));
+  EXPECT_EQ(Describe(same), "stop.plateau.patience 3");
+  JobGoal goal = same;
+  goal.stop.mutable_plateau()->set_patience(2);
+  EXPECT_TRUE(IsReached(goal, job));
+  goal.stop.mutable_plateau()->set_patience(4);
+  EXPECT_FALSE(IsReached(goal, job));
+  goal = same;
+  goal.stop.mutable_plateau()->set_metric("test_accuracy");
+  EXPECT_FALSE(IsReached(goal, job));
+  goal = same;
+  goal.stop.mutable_plateau()->set_min_change(0.05);
+  EXPECT_FALSE(IsReached(goal, job));
+  goal.stop.Clear();
+  goal.stop.set_steps(100);
+  EXPECT_FALSE(IsReached(goal, job));
+  job.set_stop_reason("steps");
+  EXPECT_FALSE(IsReached(same, job));
+}
+
+TEST(JobGoalTest, APlateauIsReachedByAHistoryOfSoManyBadEvaluations) {
+  StopSpec stop;
+  stop.mutable_plateau()->set_metric("test_loss");
+  stop.mutable_plateau()->set_patience(3);
+  EvaluationHistory history;
+  history.mutable_stop()->set_metric("test_loss");
+  history.mutable_stop()->set_bad_evaluations(2);
+  EXPECT_FALSE(IsPlateauReached(stop, history));
+  history.mutable_stop()->set_bad_evaluations(3);
+  EXPECT_TRUE(IsPlateauReached(stop, history));
+  history.mutable_stop()->set_metric("test_accuracy");
+  EXPECT_FALSE(IsPlateauReached(stop, history));
+  EXPECT_FALSE(IsPlateauReached(StopSpec(), EvaluationHistory()));
+}
+
 TEST(JobGoalTest, AnEndBeforeTheEndReachesNothing) {
   JobGoal goal;
   goal.stop.set_steps(20);
@@ -65,7 +109,7 @@ TEST(JobGoalTest, AnEndBeforeTheEndReachesNothing) {
       IsReached(goal, EndedFor("interrupted (/job:worker/task:0)", 19)));
   EXPECT_FALSE(IsReached(goal, EndedFor("failed: broken")));
   EXPECT_FALSE(IsReached(goal, EndedFor("non_finite")));
-  EXPECT_TRUE(IsReached(goal, EndedFor("plateau"))) << "a hook's reason";
+  EXPECT_TRUE(IsReached(goal, EndedFor("boredom"))) << "a hook's reason";
   EXPECT_TRUE(IsReached(goal, EndedFor("done (/job:worker/task:0)")))
       << "told to a new start of ps task 0";
 }

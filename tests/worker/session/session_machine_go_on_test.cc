@@ -67,6 +67,52 @@ TEST_F(SessionMachineGoOnTest, TheChiefCommitsWhatTheShardsHold) {
   ASSERT_NE(Get<SendStep>(), nullptr);
 }
 
+// ---- A job that runs on, with the stop of an earlier start of the chief
+// ------
+
+TEST_F(SessionMachineGoOnTest, AnotherStop_IsToldBeforeTheChiefTakesAStep) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Ready(7, 1)});
+  JobState running = State(RUNNING, 1, {7});
+  running.mutable_stop()->set_steps(10);
+  Send(RegisterEvent{Registered(running)});
+  ASSERT_NE(Get<SendCommit>(), nullptr);
+  EXPECT_TRUE(Get<SendCommit>()->resumes);
+  EXPECT_EQ(Get<SendCommit>()->model_epoch, 1);
+  EXPECT_EQ(Get<EnterEpoch>(), nullptr);
+  CommitEpochReply told;
+  *told.mutable_state() = State(RUNNING, 1, {7});
+  told.mutable_state()->mutable_stop()->set_steps(20);
+  Send(CommitEvent{told});
+  EXPECT_EQ(Get<SendCommit>(), nullptr);
+  ASSERT_NE(Get<EnterEpoch>(), nullptr);
+  ASSERT_NE(Get<SendStep>(), nullptr);
+}
+
+TEST_F(SessionMachineGoOnTest, TheSameStop_OrAnotherWorkers_IsNotTold) {
+  for (const bool chief : {true, false}) {
+    Start(chief);
+    Send(TickEvent{});
+    Send(HelloEvent{0, Ready(7, 1)});
+    JobState running = State(RUNNING, 1, {7});
+    running.mutable_stop()->set_steps(chief ? 20 : 10);
+    Send(RegisterEvent{Registered(running)});
+    EXPECT_EQ(Get<SendCommit>(), nullptr);
+    EXPECT_NE(Get<EnterEpoch>(), nullptr);
+  }
+}
+
+TEST_F(SessionMachineGoOnTest, AnotherStopOfAJobThatEnds_IsNotTold) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, Ready(7, 1)});
+  JobState stopping = State(STOPPING, 1, {7});
+  stopping.mutable_stop()->set_steps(10);
+  Send(RegisterEvent{Registered(stopping)});
+  EXPECT_EQ(Get<SendCommit>(), nullptr);
+}
+
 TEST_F(SessionMachineGoOnTest, AWorkerWaitsForTheChief) {
   Reopen(/*chief=*/false);
   Send(RegisterEvent{Registered(Reopened(19))});

@@ -92,9 +92,11 @@ class FakeSource : public ModelSource {
     if (!failure.ok()) return LoadEvent{failure, true};
     LoadedModel model;
     model.initialized = true;
+    model.evaluations = evaluations;
     return LoadEvent{model};
   }
   int64_t SavedEpoch() override { return saved_epoch; }
+  EvaluationHistory evaluations;
   absl::Status failure;
   int64_t saved_epoch = 0;
   // How often it was waited for saves, now and at the load.
@@ -123,6 +125,27 @@ class RecordingHook : public Hook {
   std::vector<std::string> calls;
   std::function<void(const StepRecord&)> after_step;
   absl::Status at_end;
+};
+
+// Takes an evaluation at the third step.
+class EvaluatingHook : public Hook {
+ public:
+  absl::Status AfterEnter(const EpochRecord& epoch) override {
+    entered = epoch.evaluations.global_step();
+    return absl::OkStatus();
+  }
+  absl::Status AfterWait(int64_t global_step) override {
+    waits.push_back(global_step);
+    return after_wait;
+  }
+  absl::Status AfterStep(const StepRecord& step) override {
+    if (step.global_step == 3) history.set_global_step(3);
+    return absl::OkStatus();
+  }
+  int64_t entered = -1;
+  std::vector<int64_t> waits;
+  absl::Status after_wait;
+  EvaluationHistory history;
 };
 
 class TrainingSessionTest : public ::testing::Test {
@@ -157,6 +180,7 @@ class TrainingSessionTest : public ::testing::Test {
     };
     parts.wait_for_saves = [this] { ++source_.saves_waited_for; };
     parts.set_serving = [this](bool serving) { serving_ = serving; };
+    parts.evaluations = [this] { return evaluating_.history; };
     parts.traffic = [] {
       Traffic traffic;
       traffic.set_pushes(7);
@@ -185,7 +209,8 @@ class TrainingSessionTest : public ::testing::Test {
                      session_->StopJob(reason, why);
                    },
                    refusals_.reporter()}};
-  std::vector<Hook*> hooks_{&guard_, &recorder_};
+  EvaluatingHook evaluating_;
+  std::vector<Hook*> hooks_{&guard_, &recorder_, &evaluating_};
   ReportedLines said_;
   std::vector<int64_t> results_;
   absl::Status result_status_;
@@ -212,6 +237,33 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
   ASSERT_EQ(coordination_.registered().data_size(), 2);
   EXPECT_EQ(coordination_.registered().data(1).name(), "rows");
   EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
+}
+
+TEST_F(TrainingSessionTest, EvaluationsOfARestore_AreCommittedAndComeBack) {
+  source_.evaluations.set_global_step(40);
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.committed().evaluations().global_step(), 40);
+  EXPECT_EQ(evaluating_.entered, 40);
+}
+
+TEST_F(TrainingSessionTest, AnEvaluation_GoesWithTheNextQuestionForAStep) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  std::vector<int64_t> reported;
+  for (const StepRequest& request : coordination_.steps_reported()) {
+    reported.push_back(request.evaluations().global_step());
+  }
+  EXPECT_THAT(reported, ElementsAre(0, 0, 0, 0, 3, 3));
+  EXPECT_EQ(coordination_.steps_reported()[4].step(), 4);
+}
+
+TEST_F(TrainingSessionTest, AGrantWithoutAReport_IsAWaitThatIsOver) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(evaluating_.waits, ElementsAre(0)) << "the first question";
+}
+
+TEST_F(TrainingSessionTest, AnErrorAfterAWait_EndsTheTraining) {
+  evaluating_.after_wait = absl::InternalError("no wait");
+  EXPECT_EQ(Make()->Run(), kExitFailed);
 }
 
 // ps task 0 waits for a lost chief after one such interval.

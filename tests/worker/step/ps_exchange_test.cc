@@ -156,6 +156,21 @@ TEST_F(LatePsExchangeTest, NotEarlyItLeavesAtTheEnd) {
   EXPECT_TRUE(HasWeights());
 }
 
+TEST_F(PsExchangeTest, APushHasTheFactorOfItsStepsToken) {
+  StepToken token;
+  token.set_learning_rate_factor(0.25);
+  exchange_->BeginStep(/*step=*/2, token);
+  ASSERT_THAT(exchange_->Send(), IsOk());
+  ASSERT_THAT(exchange_->Finish(), IsOk());
+  EXPECT_EQ(tiny_.shard().learning_rate_factor(), 0.25);
+  exchange_->EndStep();
+  exchange_->BeginStep(/*step=*/3, {});
+  ASSERT_THAT(exchange_->Prepare({}, {}), IsOk());
+  ASSERT_THAT(exchange_->Send(), IsOk());
+  ASSERT_THAT(exchange_->Finish(), IsOk());
+  EXPECT_EQ(tiny_.shard().learning_rate_factor(), 0);
+}
+
 class BoundedPsExchangeTest : public PsExchangeTest {
  protected:
   void Configure(PsExchange::Options* options) override {

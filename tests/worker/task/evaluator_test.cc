@@ -92,6 +92,25 @@ TEST_F(EvaluatorTest, PullsAnewWhatARoundHasMixed) {
   EXPECT_FALSE(coordination.held);
 }
 
+class ValidationRows : public CountingDataSet {
+ public:
+  using CountingDataSet::CountingDataSet;
+  Split half() const override { return Split::kValidation; }
+};
+
+TEST_F(EvaluatorTest, FiguresAreOfTheHalfWhoseRowsTheyAre) {
+  const ValidationRows data_set(kClasses);
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client());
+  const auto result = evaluator.Evaluate(GoOn);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("validation_accuracy"), 0.1);
+  const ValidationRows none(0);
+  Evaluator of_none({}, &none, tiny_.model(), tiny_.client());
+  EXPECT_THAT(of_none.Evaluate(GoOn),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the validation half is empty")));
+}
+
 // Whose rows from one on are bad.
 class TornDataSet : public CountingDataSet {
  public:
@@ -173,6 +192,21 @@ TEST(CheckNoEvaluationTest, NamesTheFieldThatWantsATestHalf) {
   EXPECT_THAT(CheckNoEvaluation(training),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("stop.target_accuracy is 0.5")));
+  training.mutable_stop()->clear_target_accuracy();
+  ScheduleSpec& schedule = *training.mutable_optimizer()->mutable_schedule();
+  schedule.set_name("on_plateau");
+  schedule.set_metric("test_loss");
+  EXPECT_THAT(CheckNoEvaluation(training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("optimizer.schedule.metric is test_loss")));
+  training.mutable_stop()->mutable_plateau()->set_metric("test_accuracy");
+  EXPECT_THAT(CheckNoEvaluation(training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("stop.plateau.metric is test_accuracy")));
+  training.mutable_input()->set_validation_fraction(0.1);
+  EXPECT_THAT(CheckNoEvaluation(training), IsOk());
+  EXPECT_THAT(DescribeNoEvaluation(training),
+              HasSubstr("no files of a test half: the validation half alone"));
 }
 
 }  // namespace

@@ -22,15 +22,20 @@ std::string ReadAll(const std::string& path) {
 TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   TrainingResult result;
   result.model = "a \"quoted\"\nname";
-  MetricResult& metrics = result.evaluation.emplace().metrics;
+  MetricResult& metrics = result.evaluations.emplace_back().metrics;
   metrics.values = {{"accuracy", 0.91}};
   metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
+  metrics.by_class = {{"a\"b", 4, 0.5, 1, 0.25}};
   result.workers.resize(2);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
   EXPECT_EQ(json->Find("model")->text, result.model);
   EXPECT_EQ(json->Find("test_accuracy")->text, "0.91");
-  EXPECT_EQ(json->Find("confusion_matrix")->items[1].items[1].text, "4");
+  EXPECT_EQ(json->Find("test_confusion_matrix")->items[1].items[1].text, "4");
+  const JsonValue& by_class = json->Find("test_by_class")->items[0];
+  EXPECT_EQ(by_class.Find("name")->text, "a\"b");
+  EXPECT_EQ(by_class.Find("rows")->text, "4");
+  EXPECT_EQ(by_class.Find("f1")->text, "0.25");
   EXPECT_EQ(json->Find("workers")->items.size(), 2);
   for (const char* name :
        {"mode", "replication", "optimizer", "cluster", "seed", "test_loss",
@@ -38,6 +43,31 @@ TEST(ResultFileTest, IsValidJsonWithEveryMember) {
         "time_to_first_step_s", "stop_reason", "muster_version"}) {
     EXPECT_NE(json->Find(name), nullptr) << name;
   }
+}
+
+TEST(ResultFileTest, EachHalfHasItsFigures) {
+  TrainingResult result;
+  EvaluationResult validated{20, 0.5, {{{"accuracy", 0.75}}, {}}};
+  validated.half = "validation";
+  validated.non_finite = 1;
+  EvaluationResult tested{10, 0.25, {}};
+  validated.metrics.tables = {{"confusion_matrix", {{3}}}};
+  tested.metrics.tables = {{"confusion_matrix", {{4}}}};
+  result.evaluations = {validated, tested};
+  const std::string text = ResultJson(result);
+  const auto json = ParseJson(text);
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("validation_accuracy")->text, "0.75");
+  EXPECT_EQ(json->Find("validation_loss")->text, "0.5");
+  EXPECT_EQ(json->Find("validation_examples")->text, "20");
+  EXPECT_EQ(json->Find("validation_non_finite_rows")->text, "1");
+  EXPECT_NE(json->Find("validation_confusion_matrix"), nullptr);
+  EXPECT_EQ(json->Find("test_loss")->text, "0.25");
+  EXPECT_EQ(json->Find("test_accuracy"), nullptr);
+  EXPECT_NE(json->Find("test_confusion_matrix"), nullptr);
+  EXPECT_TRUE(HasEvaluations(text, result.evaluations));
+  result.evaluations[1].loss = 0.5;
+  EXPECT_FALSE(HasEvaluations(text, result.evaluations));
 }
 
 TEST(ResultFileTest, WithoutATestHalf_HasNoFiguresOfOne) {
@@ -129,7 +159,7 @@ TEST(ResultFileTest, WhatWasNotMeasuredIsNull) {
                                  "time_to_first_step_s"}) {
     EXPECT_EQ(json->Find(name)->kind, JsonValue::Kind::kNull) << name;
   }
-  for (const char* const name : {"steps_per_s", "mean_staleness"}) {
+  for (const char* const name : {"steps_per_s", "staleness"}) {
     EXPECT_EQ(json->Find("workers")->items[0].Find(name)->kind,
               JsonValue::Kind::kNull)
         << name;

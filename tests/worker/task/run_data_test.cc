@@ -80,6 +80,11 @@ TEST(CheckRunTrainingTest, AnotherMapOrAnotherTestHalfIsRefused) {
   EXPECT_THAT(CheckRunTraining(split, training),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("seed 7"), HasSubstr("seed 9"))));
+  training.set_seed(7);
+  training.mutable_input()->set_validation_fraction(0.25);
+  EXPECT_THAT(CheckRunTraining(split, training),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input.validation_fraction was 0 in the")));
 }
 
 TEST(SettleSchemaTest, ColumnsAndClassesAreTheRunsAndRowsAreThoseOfNow) {
@@ -100,7 +105,9 @@ TEST(SettleSchemaTest, ANewRunHasWhatWasFound) {
   ReportedLines lines;
   const auto settled = SettleSchema(nullptr, Schema(5), lines.reporter());
   ASSERT_THAT(settled, IsOk());
-  EXPECT_TRUE(IsSameData(*settled, Schema(9)));
+  DataSchema other_rows = Schema(9);
+  other_rows.mutable_validation()->set_rows(3);
+  EXPECT_TRUE(IsSameData(*settled, other_rows));
   EXPECT_THAT(lines.lines(), IsEmpty());
 }
 

@@ -13,6 +13,7 @@
 namespace muster {
 namespace {
 
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 class SessionHooksTest : public ::testing::Test {
@@ -36,6 +37,12 @@ class SessionHooksTest : public ::testing::Test {
         return EvaluationResult{"test", 10, 1, {{{"accuracy", 0.5}}, {}}};
       };
     }
+    if (evaluates_at_end_) {
+      parts.evaluate_at_end = [this]() -> absl::StatusOr<EvaluationResult> {
+        calls_.push_back("evaluate at end");
+        return EvaluationResult{10, 1, {{{"accuracy", 0.25}}, {}}};
+      };
+    }
     auto hooks = SessionHooks::Create(options_, parts);
     EXPECT_THAT(hooks, IsOk());
     return *std::move(hooks);
@@ -49,6 +56,7 @@ class SessionHooksTest : public ::testing::Test {
 
   SessionHooks::Options options_;
   bool has_test_half_ = true;
+  bool evaluates_at_end_ = false;
   std::vector<std::string> calls_;
 };
 
@@ -56,12 +64,29 @@ TEST_F(SessionHooksTest, ChiefSavesBeforeItEvaluates) {
   options_.chief = options_.saves = true;
   const auto hooks = Make();
   EXPECT_EQ(hooks->newest_checkpoint(), "");
-  EXPECT_FALSE(hooks->evaluated().has_value());
+  EXPECT_THAT(hooks->evaluated(), IsEmpty());
   End(*hooks);
   EXPECT_EQ(calls_, (std::vector<std::string>{"save", "evaluate"}));
   EXPECT_EQ(hooks->newest_checkpoint(), "ckpt-1");
-  ASSERT_TRUE(hooks->evaluated().has_value());
-  EXPECT_EQ(hooks->evaluated()->metrics.Find("accuracy"), 0.5);
+  ASSERT_THAT(hooks->evaluated(), SizeIs(1));
+  EXPECT_EQ(hooks->evaluated()[0].metrics.Find("accuracy"), 0.5);
+}
+
+TEST_F(SessionHooksTest, TheTestHalfBesideAValidationHalf_StopsNoJob) {
+  options_.chief = true;
+  options_.training.mutable_evaluation()->set_every_steps(1);
+  options_.training.mutable_stop()->set_target_accuracy(0.6);
+  evaluates_at_end_ = true;
+  const auto hooks = Make();
+  StepRecord step;
+  step.step = step.global_step = 1;
+  for (Hook* hook : hooks->in_order()) {
+    EXPECT_THAT(hook->AfterStep(step), IsOk());
+  }
+  End(*hooks);
+  EXPECT_EQ(calls_, (std::vector<std::string>{"evaluate", "evaluate",
+                                              "evaluate at end"}));
+  EXPECT_THAT(hooks->evaluated(), SizeIs(2));
 }
 
 TEST_F(SessionHooksTest, ChiefWithoutATestHalfSavesAndEvaluatesNothing) {
@@ -70,7 +95,7 @@ TEST_F(SessionHooksTest, ChiefWithoutATestHalfSavesAndEvaluatesNothing) {
   const auto hooks = Make();
   End(*hooks);
   EXPECT_EQ(calls_, std::vector<std::string>{"save"});
-  EXPECT_FALSE(hooks->evaluated().has_value());
+  EXPECT_THAT(hooks->evaluated(), IsEmpty());
 }
 
 TEST_F(SessionHooksTest, ChiefSavesNoModelThatHasDiverged) {
@@ -141,7 +166,7 @@ TEST_F(SessionHooksTest, OtherWorkersNeitherSaveNorEvaluate) {
   const auto hooks = Make();
   End(*hooks);
   EXPECT_THAT(calls_, SizeIs(0));
-  EXPECT_FALSE(hooks->evaluated().has_value());
+  EXPECT_THAT(hooks->evaluated(), IsEmpty());
 }
 
 }  // namespace

@@ -214,8 +214,7 @@ TEST_F(StandaloneTest, APipelineTrainsAsWellWithOlderGradients) {
     return *result;
   };
   const auto staleness = [](const JsonValue& result) {
-    return std::stod(
-        result.Find("workers")->items[0].Find("mean_staleness")->text);
+    return std::stod(result.Find("workers")->items[0].Find("staleness")->text);
   };
   const auto loss = [](const JsonValue& result) {
     return std::stod(result.Find("test_loss")->text);

@@ -270,5 +270,62 @@ TEST_F(WorkerTaskDataTest, ATestFraction_IsEvaluatedOnAndNotTrainedOn) {
                            " rows in 3 classes"))));
 }
 
+TEST_F(WorkerTaskDataTest, AValidationFraction_IsEvaluatedInTimeAndAtTheEnd) {
+  const std::string train_dir = NewTrainDir("validation");
+  const std::vector<std::string> flags = {"input.validation_fraction=0.3",
+                                          "evaluation.every_steps=2"};
+  ASSERT_EQ(Train(train_dir, 3, flags), kExitDone);
+  const auto result = ReadResult(train_dir);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("test_examples")->text, "6");
+  const int rows = std::stoi(result->Find("validation_examples")->text);
+  EXPECT_THAT(Lines(),
+              AllOf(Contains(HasSubstr("step=2 validation_accuracy=")),
+                    Contains(HasSubstr("step=3 validation_accuracy=")),
+                    Contains(HasSubstr("step=3 test_accuracy=")),
+                    Not(Contains(HasSubstr("step=2 test_"))),
+                    Contains(HasSubstr(absl::StrCat(
+                        "training data: ", 30 - rows, " rows in 3 classes")))));
+  EXPECT_THAT(ReadAll(train_dir + "/schema.textproto"),
+              AllOf(HasSubstr("validation_fraction: 0.3"),
+                    HasSubstr(absl::StrCat("rows: ", rows))));
+  EXPECT_THAT(Create(train_dir, 6),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--set=input.validation_fraction=0.3")));
+  // A start without a step leaves the figures that are there.
+  const std::string before = ReadAll(train_dir + "/result.json");
+  ASSERT_EQ(Train(train_dir, 3, flags), kExitDone);
+  EXPECT_EQ(ReadAll(train_dir + "/result.json"), before);
+  ASSERT_EQ(Train(train_dir, 6, flags), kExitDone);
+}
+
+TEST_F(WorkerTaskDataTest, AValidationHalfAlone_StopsAtTheTargetAccuracy) {
+  std::filesystem::remove(absl::StrCat(dir_, "/test.csv"));
+  const std::string train_dir = NewTrainDir("validation_alone");
+  ASSERT_EQ(Train(train_dir, 50,
+                  {"input.validation_fraction=0.3", "evaluation.every_steps=2",
+                   "stop.target_accuracy=0.01"}),
+            kExitDone);
+  const auto result = ReadResult(train_dir);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("stop_reason")->text, "target_accuracy");
+  EXPECT_NE(result->Find("validation_loss"), nullptr);
+  EXPECT_EQ(result->Find("test_loss"), nullptr);
+  EXPECT_THAT(Lines(),
+              Contains(HasSubstr("the validation half alone is evaluated")));
+}
+
+TEST_F(WorkerTaskDataTest, BadRowsOfTheValidationHalf_AreLeftOutAndSaid) {
+  // Of ten rows about three are of the validation half.
+  std::string bad;
+  for (int i = 0; i < 10; ++i) bad += "nan,1,1\n";
+  WriteRows("train.csv", 30, bad);
+  ASSERT_EQ(
+      Train(NewTrainDir("bad_validation"), 3,
+            {"input.validation_fraction=0.3", "input.on_bad_record=SKIP"}),
+      kExitDone);
+  EXPECT_THAT(Lines(), Contains(HasSubstr("rows are bad, and are left out")));
+}
+
 }  // namespace
 }  // namespace muster

@@ -70,6 +70,10 @@ TEST(DescribeStopTest, NamesTheConditionThatWillEndTheTraining) {
             "later) or after 60 s of training (stop.seconds) or at a test "
             "accuracy of 0.9 (stop.target_accuracy), whichever comes first, as "
             "m says");
+  EXPECT_EQ(DescribeStop(Stop("plateau { metric: 'test_loss' patience: 3 }"),
+                         30, "m"),
+            "the training ends when test_loss has not become better for 3 "
+            "evaluations (stop.plateau), as m says");
 }
 
 TEST(FitScheduleToTrainingTest, GivesAScheduleWithoutALengthThatOfTheTraining) {

@@ -169,6 +169,7 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"stop.seconds=nan", "stop.seconds"},
       {"stop.target_accuracy=90", "stop.target_accuracy must be from 0 to 1"},
       {"stop.target_accuracy=0.9", "evaluation.every_steps is 0"},
+      {"stop.plateau.patience=3", "stop.plateau is set but evaluation."},
       {"non_finite.max_refusals=-1", "non_finite.max_refusals must be 1"},
       {"log_tensors.every_steps=-1", "log_tensors.every_steps"},
       {"log_tensors.pattern=conv.*", "log_tensors.every_steps is 0"},
@@ -209,6 +210,11 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"placement.seed=1", "placement.seed is for the strategy 'random'"},
       {"placement.partition=fixed",
        "placement: partition.fixed.parts must be at least 1, found 0"},
+      {"class_weight={class: 'a' weight: 2}, {class: 'a' weight: 3}",
+       "class_weight: the class 'a' is there twice"},
+      {"class_weight={class: 'a' weight: -1}", "class_weight of 'a' must be 0"},
+      {"class_weight={class: 'a' weight: nan}", "found nan"},
+      {"class_weight={class: 'a' weight: inf}", "found inf"},
   };
   for (const Case& c : kCases) {
     const auto spec = Parse({c.assignment});
@@ -262,7 +268,7 @@ TEST(TrainingSpecTest, FingerprintHoldsWhatIsTrained) {
         "input.shuffle=false", "gradient.clip.by_norm=1",
         "optimizer.schedule.warmup_steps=3", "non_finite.allow=true",
         "input.header=false", "input.test_fraction=0.1",
-        "input.decode=SCALED"}) {
+        "input.validation_fraction=0.1", "input.decode=SCALED"}) {
     EXPECT_NE(FingerprintAfter(assignment), base) << assignment;
   }
   for (const char* assignment :

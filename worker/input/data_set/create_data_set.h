@@ -28,8 +28,9 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 //   seed: makes the synthetic set, and the random numbers of input.map.
 //   run: what the run's data are; null: these are a new run's. Its columns are
 //   found by name, its classes have its numbers.
-//   split: with input.test_fraction both halves are rows of the training half;
-//   the run's seed, or else `seed`, chooses them.
+//   split: with input.test_fraction the test half is rows of the training half,
+//   and with input.validation_fraction the validation half; the run's seed, or
+//   else `seed`, chooses them.
 //   labels: for targets, of a type that has classes alone: the class itself as
 //   the one target, or 1 at the place of the class and 0 elsewhere.
 //   output: shows how far the opening is.

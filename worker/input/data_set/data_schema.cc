@@ -70,30 +70,39 @@ absl::Status CheckMap(const Stages& run, const Stages& now) {
   return absl::OkStatus();
 }
 
-// Rows that were trained on must not become test rows.
-absl::Status CheckFraction(const DataSchema& run, const DataSchema& now) {
-  if (now.test_fraction() == 0 || (run.test_fraction() == now.test_fraction() &&
-                                   run.split_seed() == now.split_seed())) {
-    return absl::OkStatus();
-  }
-  const auto shown = [](const DataSchema& schema) {
-    return schema.test_fraction() == 0
-               ? std::string("0")
-               : absl::StrCat(schema.test_fraction(), " (seed ",
-                              schema.split_seed(), ")");
+// Rows that were trained on must be of no other half.
+absl::Status CheckFractions(const DataSchema& run, const DataSchema& now) {
+  const auto check = [&](const char* field, double of_run, double found) {
+    const auto shown = [](double fraction, const DataSchema& schema) {
+      return fraction == 0
+                 ? std::string("0")
+                 : absl::StrCat(fraction, " (seed ", schema.split_seed(), ")");
+    };
+    const bool same = of_run == found && run.split_seed() == now.split_seed();
+    return found == 0 || same ? absl::OkStatus()
+                              : Refused(absl::StrCat(field, " was"),
+                                        shown(of_run, run), shown(found, now));
   };
-  return Refused("input.test_fraction was", shown(run), shown(now));
+  RETURN_IF_ERROR(
+      check("input.test_fraction", run.test_fraction(), now.test_fraction()));
+  return check("input.validation_fraction", run.validation_fraction(),
+               now.validation_fraction());
 }
 
-// The files of the training half, of which the test half is a part.
+// The files of the training half, of which other halves are a part; none of a
+// test half that has its own.
 const DataFiles& DividedFiles(const DataSchema& schema) {
-  return schema.has_training() ? schema.training().files()
-                               : schema.test().files();
+  if (schema.has_training()) return schema.training().files();
+  return schema.test_fraction() > 0 && schema.has_test()
+             ? schema.test().files()
+             : schema.validation().files();
 }
 
 // Rows that go by their number have moved if files before others changed.
 absl::Status CheckUnmoved(const DataSchema& run, const DataSchema& now) {
-  if (now.test_fraction() == 0 || run.format() == kNamesRows) {
+  const bool tests = now.test_fraction() > 0;
+  if ((!tests && now.validation_fraction() == 0) ||
+      run.format() == kNamesRows) {
     return absl::OkStatus();
   }
   const DataFiles& before = DividedFiles(run);
@@ -107,9 +116,9 @@ absl::Status CheckUnmoved(const DataSchema& run, const DataSchema& now) {
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        "input.test_fraction: file ", i + 1, " was '", ShownName(was.name()),
-        "' with ", was.bytes(), " bytes in the run, is '", ShownName(is.name()),
-        "' with ", is.bytes(),
+        tests ? "input.test_fraction" : "input.validation_fraction", ": file ",
+        i + 1, " was '", ShownName(was.name()), "' with ", was.bytes(),
+        " bytes in the run, is '", ShownName(is.name()), "' with ", is.bytes(),
         " now, so that rows which were trained on would be tested; let new "
         "rows come after those of the run, or train anew"));
   }
@@ -163,6 +172,11 @@ absl::Status CheckClasses(const DataLabel& run, const DataLabel& now) {
 }
 
 absl::Status CheckLabel(const DataLabel& run, const DataLabel& now) {
+  if (run.weight_column() != now.weight_column()) {
+    return Refused("input.weight_column was",
+                   absl::StrCat("'", ShownName(run.weight_column()), "'"),
+                   absl::StrCat("'", ShownName(now.weight_column()), "'"));
+  }
   const auto is_none = [](const DataLabel& label) {
     return label.kind().empty() || label.kind() == kNoLabel;
   };
@@ -202,22 +216,23 @@ void AddHalfRemark(absl::string_view name, const DataHalf& run,
 }  // namespace
 
 DataSchema CompleteSchema(const InputSpec& input, uint64_t seed,
-                          DataSchema training_half,
-                          const DataSchema* test_half) {
-  DataSchema schema = std::move(training_half);
-  schema.set_format(input.type());
-  *schema.mutable_map() = input.map();
-  if (test_half != nullptr) *schema.mutable_test() = test_half->test();
-  if (input.test_fraction() > 0) {
-    schema.set_test_fraction(input.test_fraction());
-    schema.set_split_seed(seed);
+                          DataSchema found) {
+  found.set_format(input.type());
+  *found.mutable_map() = input.map();
+  if (found.label().weight_column() != input.weight_column()) {
+    found.mutable_label()->set_weight_column(input.weight_column());
   }
-  return schema;
+  const bool tests = input.test_fraction() > 0;
+  const bool validates = input.validation_fraction() > 0;
+  if (tests) found.set_test_fraction(input.test_fraction());
+  if (validates) found.set_validation_fraction(input.validation_fraction());
+  if (tests || validates) found.set_split_seed(seed);
+  return found;
 }
 
 absl::Status CheckSchemaChange(const DataSchema& run, const DataSchema& now) {
   RETURN_IF_ERROR(CheckMap(run.map(), now.map()));
-  RETURN_IF_ERROR(CheckFraction(run, now));
+  RETURN_IF_ERROR(CheckFractions(run, now));
   RETURN_IF_ERROR(CheckUnmoved(run, now));
   RETURN_IF_ERROR(CheckColumns(run, now));
   return CheckLabel(run.label(), now.label());
@@ -240,6 +255,9 @@ std::vector<std::string> SchemaRemarks(const DataSchema& run,
   }
   if (run.has_test() && now.has_test()) {
     AddHalfRemark("test", run.test(), now.test(), &remarks);
+  }
+  if (run.has_validation() && now.has_validation()) {
+    AddHalfRemark("validation", run.validation(), now.validation(), &remarks);
   }
   return remarks;
 }

@@ -20,17 +20,16 @@ inline constexpr char kClassLabel[] = "class";
 inline constexpr char kTargetsLabel[] = "targets";
 inline constexpr char kNoLabel[] = "none";
 
-// The schema of a run: what was found in the training half, and in the test
-// half, if there is one (null: none), with what `input` says of both.
-//   seed: chose the rows of input.test_fraction.
+// The schema of a run: what was found in its halves, with what `input` says of
+// them.
+//   seed: chose the rows of input.test_fraction and input.validation_fraction.
 DataSchema CompleteSchema(const InputSpec& input, uint64_t seed,
-                          DataSchema training_half,
-                          const DataSchema* test_half);
+                          DataSchema found);
 
 // Whether a model of `run` may read `now`, which may lack either half and its
 // labels. Columns are compared by name, whatever their order; input.map by
 // meaning. Errors: InvalidArgument, with the first difference and both sides:
-// another input.map or input.test_fraction, a column that is missing, or has
+// another input.map or fraction of a half, a column that is missing, or has
 // another kind or shape, other labels, a class that the run does not know.
 absl::Status CheckSchemaChange(const DataSchema& run, const DataSchema& now);
 

@@ -6,13 +6,21 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/tensor/shape.h"
 #include "proto/data_schema.pb.h"
 
 namespace muster {
 
-// Which half of a data set.
-enum class Split { kTrain, kTest };
+// Which half of a data set. The validation half is a part of the training
+// half's rows, by input.validation_fraction.
+enum class Split { kTrain, kTest, kValidation };
+
+// "training", "test" or "validation".
+inline absl::string_view HalfName(Split half) {
+  if (half == Split::kTrain) return "training";
+  return half == Split::kTest ? "test" : "validation";
+}
 
 // Where one example is written. A null pointer: that part is not wanted.
 struct ExampleMemory {
@@ -22,6 +30,8 @@ struct ExampleMemory {
   int32_t* label = nullptr;
   // num_targets() values. REQUIRES: null if that is 0.
   float* targets = nullptr;
+  // The row's weight in a loss. REQUIRES: null unless has_weights().
+  float* weight = nullptr;
 };
 
 // Examples by index, each with a class or with targets: numbers that a model's
@@ -31,6 +41,9 @@ class DataSet {
   virtual ~DataSet() = default;
 
   virtual int64_t num_examples() const = 0;
+
+  // The half that these rows are.
+  virtual Split half() const { return Split::kTest; }
 
   // The shape of one example, as the model wants it.
   virtual const Shape& example_shape() const = 0;
@@ -43,6 +56,9 @@ class DataSet {
 
   // The targets of a row; 0 if it has a class, or neither.
   virtual int64_t num_targets() const { return 0; }
+
+  // Rows have weights: that of their class times that of their column.
+  virtual bool has_weights() const { return false; }
 
   // A person's name for a row, such as an image's file; "" for its number.
   virtual std::string RowName(int64_t /*index*/) const { return ""; }

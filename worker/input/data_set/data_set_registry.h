@@ -34,6 +34,10 @@ struct LabelSpec {
   LabelKind kind = LabelKind::kClass;
   // kTargets: how many a row has.
   int64_t num_targets = 0;
+  // Each row has a weight, of input.weight_column and of these classes; where
+  // there is neither, it is 1.
+  bool weighted = false;
+  std::vector<ClassWeight> class_weights = {};
 };
 
 // The half of a data set that is to be opened.
@@ -107,7 +111,8 @@ struct DataSetType {
                         absl::Span<const size_t> wanted, Row* into) = nullptr;
   // The unit of Record::place.
   std::string place_name = "row";
-  // input.label_column and input.feature_column mean something to it.
+  // input.label_column with input.weight_column, and input.feature_column mean
+  // something to it.
   bool has_label_column = false;
   bool has_feature_column = false;
   // And so does input.header.

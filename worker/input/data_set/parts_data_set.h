@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
+#include "worker/input/data_set/class_weights.h"
 #include "worker/input/data_set/column_matcher.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_set.h"
@@ -49,6 +50,7 @@ class PartsDataSet : public DataSet {
   int64_t num_examples() const override {
     return ends_.empty() ? 0 : ends_.back();
   }
+  Split half() const override { return request_.split; }
   const Shape& example_shape() const override {
     return mapper_ == nullptr ? request_.example_shape
                               : mapper_->example_shape();
@@ -60,6 +62,7 @@ class PartsDataSet : public DataSet {
   int64_t num_targets() const override {
     return num_class_targets_ + request_.labels.num_targets;
   }
+  bool has_weights() const override { return request_.labels.weighted; }
   std::string RowName(int64_t index) const override;
   std::vector<std::string> Files() const override { return files_; }
   std::vector<std::string> Remarks() const override { return remarks_; }
@@ -136,6 +139,7 @@ class PartsDataSet : public DataSet {
   int64_t num_classes_ = 0;
   // By row; below 0 for bad ones. None: they are read with the values.
   std::vector<int32_t> classes_;
+  ClassWeights class_weights_;
   // The row that has the largest class; below 0: none was read.
   int64_t largest_row_ = -1;
   // Above 0: a class stands for so many targets.

@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/base/fingerprint.h"
@@ -13,8 +14,17 @@
 namespace muster {
 namespace {
 
-absl::string_view NameOf(Split split) {
-  return split == Split::kTest ? "test" : "training";
+// "input.test_fraction is 0.1": those that make the half.
+std::string Describe(const SplitFractions& fractions, Split half) {
+  std::vector<std::string> parts;
+  if (fractions.test > 0 && half != Split::kValidation) {
+    parts.push_back(absl::StrCat("input.test_fraction is ", fractions.test));
+  }
+  if (fractions.validation > 0 && half != Split::kTest) {
+    parts.push_back(
+        absl::StrCat("input.validation_fraction is ", fractions.validation));
+  }
+  return absl::StrJoin(parts, ", ");
 }
 
 uint64_t KeyOf(const DataSet& whole, absl::string_view dir, int64_t row) {
@@ -27,29 +37,33 @@ uint64_t KeyOf(const DataSet& whole, absl::string_view dir, int64_t row) {
 
 }  // namespace
 
-bool IsTestRow(double test_fraction, uint64_t seed, uint64_t row) {
-  assert(test_fraction > 0 && test_fraction < 1);
-  const auto below = static_cast<uint64_t>(std::ldexp(test_fraction, 64));
-  return CounterRandom(seed, "input.test_fraction").Bits(row) < below;
+Split HalfOfRow(const SplitFractions& fractions, uint64_t seed, uint64_t row) {
+  const double both = fractions.test + fractions.validation;
+  assert(fractions.test >= 0 && fractions.validation >= 0 && both < 1);
+  const uint64_t bits = CounterRandom(seed, "input.test_fraction").Bits(row);
+  const auto is_below = [bits](double fraction) {
+    return bits < static_cast<uint64_t>(std::ldexp(fraction, 64));
+  };
+  if (is_below(fractions.test)) return Split::kTest;
+  return is_below(both) ? Split::kValidation : Split::kTrain;
 }
 
 absl::StatusOr<std::unique_ptr<SplitDataSet>> SplitDataSet::Create(
-    std::unique_ptr<DataSet> whole, absl::string_view dir, double test_fraction,
-    uint64_t seed, Split split) {
+    std::unique_ptr<DataSet> whole, absl::string_view dir,
+    const SplitFractions& fractions, uint64_t seed, Split split) {
   auto half = absl::WrapUnique(
-      new SplitDataSet(std::move(whole), test_fraction, seed, split));
+      new SplitDataSet(std::move(whole), fractions, seed, split));
   const int64_t rows = half->whole_->num_examples();
   for (int64_t row = 0; row < rows; ++row) {
     const uint64_t key = KeyOf(*half->whole_, dir, row);
-    if (IsTestRow(test_fraction, seed, key) == (split == Split::kTest)) {
-      half->rows_.push_back(row);
-    }
+    if (HalfOfRow(fractions, seed, key) == split) half->rows_.push_back(row);
   }
   if (!half->rows_.empty()) return half;
   return absl::InvalidArgumentError(
-      absl::StrCat("input.test_fraction: ", test_fraction, " of ", rows,
-                   " rows leaves none for the ", NameOf(split),
-                   " half: give another fraction, or files of a test half"));
+      absl::StrCat(Describe(fractions, split), ": that of ", rows,
+                   " rows leaves none for the ", HalfName(split),
+                   " half; give another fraction",
+                   split == Split::kTest ? ", or files of a test half" : ""));
 }
 
 std::string SplitDataSet::RowName(int64_t index) const {
@@ -64,18 +78,20 @@ DataSchema SplitDataSet::Schema() const {
   half.set_rows(num_examples());
   if (half.has_files()) half.mutable_files()->set_examples(num_examples());
   schema.clear_training();
-  *(split_ == Split::kTest ? schema.mutable_test()
-                           : schema.mutable_training()) = half;
-  schema.set_test_fraction(test_fraction_);
+  *(split_ == Split::kTrain  ? schema.mutable_training()
+    : split_ == Split::kTest ? schema.mutable_test()
+                             : schema.mutable_validation()) = half;
+  schema.set_test_fraction(fractions_.test);
+  schema.set_validation_fraction(fractions_.validation);
   schema.set_split_seed(seed_);
   return schema;
 }
 
 std::vector<std::string> SplitDataSet::Remarks() const {
   std::vector<std::string> remarks = whole_->Remarks();
-  remarks.push_back(absl::StrCat(
-      "input.test_fraction is ", test_fraction_, ": ", num_examples(), " of ",
-      whole_->num_examples(), " rows are the ", NameOf(split_), " half"));
+  remarks.push_back(absl::StrCat(Describe(fractions_, split_), ": ",
+                                 num_examples(), " of ", whole_->num_examples(),
+                                 " rows are the ", HalfName(split_), " half"));
   return remarks;
 }
 

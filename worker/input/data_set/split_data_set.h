@@ -14,27 +14,36 @@
 
 namespace muster {
 
-// Whether a row of a training half is a test row by input.test_fraction: a
-// function of its arguments, so that rows which are appended move none. `row`
-// is its number, or a hash of its name.
-bool IsTestRow(double test_fraction, uint64_t seed, uint64_t row);
+// The rows of a training half that input.test_fraction and
+// input.validation_fraction take from it. REQUIRES: both are 0 or more, and
+// together less than 1.
+struct SplitFractions {
+  double test = 0;
+  double validation = 0;
+};
 
-// One half of a training half that input.test_fraction divides. Classes and
-// files are those of the whole; a row is read, varied and named by its number
-// there. Immutable, thread-safe.
+// The half that a row of a divided training half is of: a function of its
+// arguments, so that rows which are appended move none. `row` is its number, or
+// a hash of its name. A validation fraction moves no test row.
+Split HalfOfRow(const SplitFractions& fractions, uint64_t seed, uint64_t row);
+
+// One half of a training half that is divided. Classes and files are those of
+// the whole; a row is read, varied and named by its number there. Immutable,
+// thread-safe.
 class SplitDataSet : public DataSet {
  public:
   // `whole`: the training half in the folder `dir`, with all rows. A row that
   // has a name, such as an image's file, goes by its name below `dir`, so that
-  // those between others move none either. REQUIRES: 0 < test_fraction < 1.
-  // Errors: InvalidArgument if no row is of the half.
+  // those between others move none either. Errors: InvalidArgument if no row is
+  // of the half.
   static absl::StatusOr<std::unique_ptr<SplitDataSet>> Create(
       std::unique_ptr<DataSet> whole, absl::string_view dir,
-      double test_fraction, uint64_t seed, Split split);
+      const SplitFractions& fractions, uint64_t seed, Split split);
 
   int64_t num_examples() const override {
     return static_cast<int64_t>(rows_.size());
   }
+  Split half() const override { return split_; }
   const Shape& example_shape() const override {
     return whole_->example_shape();
   }
@@ -43,6 +52,7 @@ class SplitDataSet : public DataSet {
     return whole_->ClassNames();
   }
   int64_t num_targets() const override { return whole_->num_targets(); }
+  bool has_weights() const override { return whole_->has_weights(); }
   // The number among all rows, where the whole has no name.
   std::string RowName(int64_t index) const override;
   DataSchema Schema() const override;
@@ -60,15 +70,15 @@ class SplitDataSet : public DataSet {
   }
 
  private:
-  SplitDataSet(std::unique_ptr<DataSet> whole, double test_fraction,
+  SplitDataSet(std::unique_ptr<DataSet> whole, const SplitFractions& fractions,
                uint64_t seed, Split split)
       : whole_(std::move(whole)),
-        test_fraction_(test_fraction),
+        fractions_(fractions),
         seed_(seed),
         split_(split) {}
 
   const std::unique_ptr<DataSet> whole_;
-  const double test_fraction_;
+  const SplitFractions fractions_;
   const uint64_t seed_;
   const Split split_;
   // Of the whole, those of this half.

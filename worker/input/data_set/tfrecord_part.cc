@@ -76,6 +76,10 @@ std::vector<Column> ColumnsOf(const DataSetRequest& request,
                            : ColumnKind::kNumber,
                        std::nullopt});
   }
+  if (request.labels.weighted && !request.spec.weight_column().empty()) {
+    columns.push_back(
+        {request.spec.weight_column(), ColumnKind::kNumber, std::nullopt});
+  }
   return columns;
 }
 

@@ -1,13 +1,15 @@
 #include "worker/input/image/image_decoder.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "worker/input/image/exif_orientation.h"
 #include "worker/input/image/png_image.h"
-#include "worker/input/image/upright_pixels.h"
 
 namespace muster {
 namespace {
@@ -58,6 +60,74 @@ size_t NumBytes(const PixelSize& size, int channels) {
 
 void GrowTo(size_t num_bytes, std::vector<uint8_t>* bytes) {
   if (bytes->size() < num_bytes) bytes->resize(num_bytes);
+}
+
+// Pixels as a decoder writes them: uint8, HWC, before the orientation.
+struct StoredPixels {
+  const uint8_t* pixels = nullptr;
+  int width = 0;
+  int height = 0;
+  int channels = 0;
+};
+
+// A walk over stored pixels in the order in which they are seen; in pixels.
+struct Walk {
+  ptrdiff_t begin = 0;
+  ptrdiff_t right = 0;
+  ptrdiff_t down = 0;
+};
+
+Walk WalkOf(int orientation, ptrdiff_t width, ptrdiff_t height) {
+  const ptrdiff_t last_column = width - 1;
+  const ptrdiff_t last_row = (height - 1) * width;
+  switch (orientation) {
+    case 2:  // Mirrored.
+      return {last_column, -1, width};
+    case 3:  // Turned by 180 degrees.
+      return {last_row + last_column, -1, -width};
+    case 4:  // Upside down and mirrored.
+      return {last_row, 1, -width};
+    case 5:  // Transposed.
+      return {0, width, 1};
+    case 6:  // Seen after a turn by 90 degrees clockwise.
+      return {last_row, -width, 1};
+    case 7:  // Transposed over the other diagonal.
+      return {last_row + last_column, -width, -1};
+    case 8:  // Seen after a turn by 90 degrees counterclockwise.
+      return {last_column, width, -1};
+    default:
+      return {0, 1, width};
+  }
+}
+
+// kChannels as a constant: the inner loop is unrolled.
+template <int kChannels>
+void CopyPixels(const uint8_t* src, const Walk& walk, int width, int height,
+                uint8_t* dst) {
+  const ptrdiff_t right = walk.right * kChannels;
+  for (int y = 0; y < height; ++y) {
+    const uint8_t* from = src + (walk.begin + y * walk.down) * kChannels;
+    for (int x = 0; x < width; ++x) {
+      for (int c = 0; c < kChannels; ++c) *dst++ = from[c];
+      from += right;
+    }
+  }
+}
+
+// Writes `src`, as it is seen under EXIF's `orientation`.
+//   dst [H, W, C]; W and H are swapped if IsTransposed.
+// REQUIRES: orientation in 1 to 8; dst has as many bytes as src, and is none
+// of them.
+void WriteUpright(const StoredPixels& src, int orientation, uint8_t* dst) {
+  const bool swapped = IsTransposed(orientation);
+  const int width = swapped ? src.height : src.width;
+  const int height = swapped ? src.width : src.height;
+  const Walk walk = WalkOf(orientation, src.width, src.height);
+  if (src.channels == 1) {
+    CopyPixels<1>(src.pixels, walk, width, height, dst);
+  } else {
+    CopyPixels<3>(src.pixels, walk, width, height, dst);
+  }
 }
 
 }  // namespace

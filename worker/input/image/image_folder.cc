@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
@@ -25,6 +27,11 @@ namespace {
 constexpr int64_t kMaxFolders = 1 << 20;
 // A longer ending is none.
 constexpr size_t kMaxEnding = 10;
+// Of the other entries.
+constexpr size_t kNamed = 3;
+// Names may end in anything.
+constexpr size_t kMaxKinds = 8;
+constexpr char kFurtherKinds[] = "of further kinds";
 
 enum class EntryKind { kFile, kFolder, kFifo, kSocket, kDevice, kDangling };
 
@@ -246,6 +253,29 @@ absl::StatusOr<ImageFolder> FolderScan::Scan(const std::string& dir) {
 }
 
 }  // namespace
+
+void OtherEntries::Add(const std::string& path, absl::string_view kind) {
+  ++count_;
+  if (first_.size() < kNamed) first_.push_back(EscapeForLog(path));
+  std::string name = EscapeForLog(kind);
+  if (kinds_.size() >= kMaxKinds && kinds_.count(name) == 0) {
+    name = kFurtherKinds;
+  }
+  ++kinds_[std::move(name)];
+}
+
+std::string OtherEntries::ToString() const {
+  const auto of_kind = [](std::string* out, const auto& kind) {
+    absl::StrAppend(out, kind.second, " ", kind.first);
+  };
+  const int64_t more = count_ - static_cast<int64_t>(first_.size());
+  return absl::StrCat(count_,
+                      count_ == 1 ? " entry that is not read ("
+                                  : " entries that are not read (",
+                      absl::StrJoin(kinds_, ", ", of_kind), "): '",
+                      absl::StrJoin(first_, "', '"), "'",
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
 
 absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir,
                                             WorkProgress* progress) {

@@ -2,12 +2,13 @@
 #define WORKER_INPUT_IMAGE_IMAGE_FOLDER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/work_progress.h"
-#include "worker/input/image/other_entries.h"
 
 namespace muster {
 
@@ -16,6 +17,24 @@ struct ImageFile {
   std::string path;
   // Its place among the classes.
   int class_index = 0;
+};
+
+// The entries of folders that are passed over, counted by kind, however many
+// there are and whatever they are called.
+class OtherEntries {
+ public:
+  // `kind`: ".gif", "dangling link". The first few are named by their paths.
+  void Add(const std::string& path, absl::string_view kind);
+
+  int64_t count() const { return count_; }
+  // "4 entries that are not read (2 .gif, 2 FIFO): 'a.gif', 'b.gif', 'c' and 1
+  // more"
+  std::string ToString() const;
+
+ private:
+  int64_t count_ = 0;
+  std::map<std::string, int64_t> kinds_;
+  std::vector<std::string> first_;
 };
 
 // A data set of images whose classes are the folders that they lie in.

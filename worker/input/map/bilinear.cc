@@ -25,22 +25,23 @@ void ToFloats(const T* __restrict src, int64_t n, float* __restrict dst) {
   for (; i < n; ++i) dst[i] = src[i];
 }
 
-// Makes finish(mean) of each of `size` values, whole runs.
-template <typename Finish>
+// Makes the mean of each of `size` values, whole runs.
 void Blend(const float* __restrict upper, float upper_weight,
            const float* __restrict lower, float lower_weight, size_t size,
-           Finish finish, float* __restrict dst) {
+           float* __restrict dst) {
   for (size_t i = 0; i < size; i += kRun) {
     for (int j = 0; j < kRun; ++j) {
-      dst[i + j] =
-          finish(upper_weight * upper[i + j] + lower_weight * lower[i + j]);
+      dst[i + j] = upper_weight * upper[i + j] + lower_weight * lower[i + j];
     }
   }
 }
 
-// A mean of bytes; no clamp is needed.
-float RoundedByte(float value) {
-  return static_cast<float>(static_cast<int32_t>(value + 0.5f));
+void Round(const float* src, int64_t n, float* dst) {
+  std::copy_n(src, n, dst);
+}
+// Means of bytes; no clamp is needed.
+void Round(const float* src, int64_t n, uint8_t* dst) {
+  for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<uint8_t>(src[i] + 0.5f);
 }
 
 }  // namespace
@@ -83,8 +84,8 @@ void Bilinear::Across(const float* __restrict line,
   }
 }
 
-template <typename T, typename Finish, typename Write>
-void Bilinear::ForEachLine(const T* src, Finish finish, Write write) const {
+template <typename T>
+void Bilinear::Scale(const T* src, T* dst) const {
   thread_local Lines lines;
   const size_t size = LineSize(dst_size_.columns);
   for (auto* line : {&lines.upper, &lines.lower, &lines.blended}) {
@@ -108,26 +109,12 @@ void Bilinear::ForEachLine(const T* src, Finish finish, Write write) const {
     if (upper != row.first) upper = make(row.first, &lines.upper);
     if (lower != row.second) lower = make(row.second, &lines.lower);
     Blend(lines.upper.data(), row.first_weight, lines.lower.data(),
-          row.second_weight, size, finish, lines.blended.data());
-    write(y, lines.blended.data());
+          row.second_weight, size, lines.blended.data());
+    Round(lines.blended.data(), dst_size_.columns, dst + y * dst_size_.columns);
   }
 }
 
-void Bilinear::Scale(const uint8_t* src, uint8_t* dst) const {
-  ForEachLine(src, RoundedByte, [&](int64_t y, const float* line) {
-    uint8_t* const to = dst + y * dst_size_.columns;
-    for (int64_t x = 0; x < dst_size_.columns; ++x) {
-      to[x] = static_cast<uint8_t>(line[x]);
-    }
-  });
-}
-
-void Bilinear::Scale(const float* src, float* dst) const {
-  ForEachLine(
-      src, [](float value) { return value; },
-      [&](int64_t y, const float* line) {
-        std::copy_n(line, dst_size_.columns, dst + y * dst_size_.columns);
-      });
-}
+template void Bilinear::Scale(const uint8_t* src, uint8_t* dst) const;
+template void Bilinear::Scale(const float* src, float* dst) const;
 
 }  // namespace muster

@@ -19,16 +19,9 @@ class Bilinear {
   // REQUIRES: all sides > 0.
   Bilinear(const ImageSize& src, const ImageSize& dst);
 
-  const ImageSize& src_size() const { return src_size_; }
-  const ImageSize& dst_size() const { return dst_size_; }
-
-  // Scales one channel, src [H, W] to dst [H', W'].
-  void Scale(const uint8_t* src, uint8_t* dst) const;
-  void Scale(const float* src, float* dst) const;
-
-  // Scales a decoded image, src [H, W, C], to dst [C, H', W'] of byte / 255.
-  // REQUIRES: `channels` is 1 or 3.
-  void ScaleToExample(const uint8_t* src, int channels, float* dst) const;
+  // Scales one channel, src [H, W] to dst [H', W'], of uint8_t or float.
+  template <typename T>
+  void Scale(const T* src, T* dst) const;
 
  private:
   // The two pixels of a line, or lines of an image, between which one of the
@@ -47,11 +40,6 @@ class Bilinear {
 
   // Makes `dst` one line of the result's width, of one line of the image.
   void Across(const float* __restrict line, float* __restrict dst) const;
-
-  // Calls write(y, line) with each line of the result, [W'] of float32, in
-  // memory of whole runs.
-  template <typename T, typename Finish, typename Write>
-  void ForEachLine(const T* src, Finish finish, Write write) const;
 
   const ImageSize src_size_;
   const ImageSize dst_size_;

@@ -145,22 +145,60 @@ TEST(DataSchemaTest, OtherTestFraction_WouldTestOnTrainedRows) {
   EXPECT_THAT(CheckSchemaChange(run, OfRun()), IsOk());
 }
 
-TEST(DataSchemaTest, CompleteSchema_HasBothHalvesAndTheInputsFields) {
+TEST(DataSchemaTest, OtherValidationFraction_WouldValidateTrainedRows) {
+  DataSchema run = OfRun();
+  DataSchema now = run;
+  now.set_validation_fraction(0.1);
+  now.set_split_seed(1);
+  EXPECT_THAT(CheckSchemaChange(run, now),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input.validation_fraction was 0 in the run, "
+                                 "is 0.1 (seed 1) now")));
+  run = now;
+  EXPECT_THAT(CheckSchemaChange(run, now), IsOk());
+  now.set_split_seed(2);
+  EXPECT_THAT(CheckSchemaChange(run, now),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("was 0.1 (seed 1) in the run")));
+}
+
+TEST(DataSchemaTest, MovedRows_AreRefusedForAValidationHalf) {
+  DataSchema run = OfRun();
+  run.set_validation_fraction(0.1);
+  DataFile& file = *run.mutable_training()->mutable_files()->add_files();
+  file.set_name("train-0.csv");
+  file.set_bytes(10);
+  DataSchema now = run;
+  now.mutable_training()->mutable_files()->mutable_files(0)->set_bytes(11);
+  EXPECT_THAT(CheckSchemaChange(run, now), IsOk()) << "rows were appended";
+  now.mutable_training()->mutable_files()->mutable_files(0)->set_bytes(9);
+  const auto refused = StatusIs(
+      absl::StatusCode::kInvalidArgument,
+      HasSubstr("input.validation_fraction: file 1 was 'train-0.csv'"));
+  EXPECT_THAT(CheckSchemaChange(run, now), refused);
+  now.mutable_validation()->Swap(now.mutable_training());
+  now.clear_training();
+  EXPECT_THAT(CheckSchemaChange(run, now), refused);
+  // A test half of its own files has other ones.
+  now.mutable_test()->Swap(now.mutable_validation());
+  now.clear_validation();
+  EXPECT_THAT(CheckSchemaChange(run, now), IsOk());
+}
+
+TEST(DataSchemaTest, CompleteSchema_HasWhatWasFoundAndTheInputsFields) {
   InputSpec input;
   input.set_type("csv");
   *input.mutable_map() = OfRun().map();
   input.set_test_fraction(0.5);
   DataSchema found = OfRun();
   found.clear_map();
-  DataSchema test;
-  test.mutable_test()->set_rows(3);
-  const DataSchema schema = CompleteSchema(input, /*seed=*/7, found, &test);
+  input.set_validation_fraction(0.25);
+  const DataSchema schema = CompleteSchema(input, /*seed=*/7, found);
   EXPECT_EQ(schema.map_size(), 2);
   EXPECT_EQ(schema.training().rows(), 10);
-  EXPECT_EQ(schema.test().rows(), 3);
   EXPECT_EQ(schema.test_fraction(), 0.5);
+  EXPECT_EQ(schema.validation_fraction(), 0.25);
   EXPECT_EQ(schema.split_seed(), 7);
-  EXPECT_FALSE(CompleteSchema(input, 7, found, nullptr).has_test());
 }
 
 TEST(DataSchemaTest, OtherRowsAndFiles_AreSaid) {

@@ -33,6 +33,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr uint64_t kSeed = 1;
 constexpr int kRows = 4;
@@ -56,7 +57,7 @@ struct Cell {
 
 const char* const kChanges[] = {"reordered",   "missing", "extra_column",
                                 "extra_class", "map",     "rows",
-                                "kind"};
+                                "kind",        "fraction"};
 
 const std::vector<Cell>& Table() {
   constexpr Effect kSame = Effect::kSame;
@@ -70,6 +71,7 @@ const std::vector<Cell>& Table() {
       {"csv", "map", kRefused, "input.map: stage 1 was nothing"},
       {"csv", "rows", kSame, "there are 5 examples, were 4"},
       {"csv", "kind", kRefused, "wanted a finite number, found 'red'"},
+      {"csv", "fraction", kRefused, "the run was trained with 0"},
 
       {"csv_stream", "reordered", kSame, ""},
       {"csv_stream", "missing", kRefused, "did you mean 'beee'?"},
@@ -78,6 +80,7 @@ const std::vector<Cell>& Table() {
       {"csv_stream", "map", kRefused, "input.map: stage 1 was nothing"},
       {"csv_stream", "rows", kSame, "train.csv has 68 bytes, had 57"},
       {"csv_stream", "kind", kRefused, "wanted a finite number, found 'red'"},
+      {"csv_stream", "fraction", kRefused, "does not go with input.stream"},
 
       {"npy", "reordered", kSame, ""},
       {"npy", "missing", kRefused, "0 of labels"},
@@ -86,6 +89,7 @@ const std::vector<Cell>& Table() {
       {"npy", "map", kRefused, "input.map: stage 1 was nothing"},
       {"npy", "rows", kSame, "there are 5 examples, were 4"},
       {"npy", "kind", kRefused, "was number [2] in the run, is bytes [2] now"},
+      {"npy", "fraction", kRefused, "the run was trained with 0"},
 
       {"tfrecord", "reordered", kSame, ""},
       {"tfrecord", "missing", kRefused, "unknown feature 'x'"},
@@ -96,6 +100,7 @@ const std::vector<Cell>& Table() {
       {"tfrecord", "rows", kSame, "there are 5 examples, were 4"},
       {"tfrecord", "kind", kRefused,
        "was number of any shape in the run, is b"},
+      {"tfrecord", "fraction", kRefused, "the run was trained with 0"},
 
       {"tfrecord_stream", "reordered", kSame, ""},
       {"tfrecord_stream", "missing", kRefused, "unknown feature 'x'"},
@@ -104,6 +109,8 @@ const std::vector<Cell>& Table() {
       {"tfrecord_stream", "map", kRefused, "input.map: stage 1 was nothing"},
       {"tfrecord_stream", "rows", kSame, "train.tfrecord has"},
       {"tfrecord_stream", "kind", kRefused, "is bytes of any shape now"},
+      {"tfrecord_stream", "fraction", kRefused,
+       "does not go with input.stream"},
 
       {"idx", "reordered", kImpossible, "there is one column"},
       {"idx", "missing", kRefused, "train-labels-idx1-ubyte"},
@@ -112,6 +119,7 @@ const std::vector<Cell>& Table() {
       {"idx", "map", kRefused, "input.map: stage 1 was nothing"},
       {"idx", "rows", kSame, "there are 5 examples, were 4"},
       {"idx", "kind", kRefused, "bytes [1, 2] in the run, is bytes [2, 1] now"},
+      {"idx", "fraction", kRefused, "the run was trained with 0"},
 
       {"cifar", "reordered", kImpossible, "a row has the format's layout"},
       {"cifar", "missing", kImpossible, "a row has the format's layout"},
@@ -120,6 +128,7 @@ const std::vector<Cell>& Table() {
       {"cifar", "map", kRefused, "input.map: stage 1 was nothing"},
       {"cifar", "rows", kSame, "there are 5 examples, were 4"},
       {"cifar", "kind", kImpossible, "pixels are bytes [3, 32, 32]"},
+      {"cifar", "fraction", kRefused, "the run was trained with 0"},
 
       {"image_folder", "reordered", kImpossible, "there is one column"},
       {"image_folder", "missing", kRefused, "it has no classes"},
@@ -128,6 +137,7 @@ const std::vector<Cell>& Table() {
       {"image_folder", "map", kRefused, "input.map: stage 1 was nothing"},
       {"image_folder", "rows", kSame, "there are 5 examples, were 4"},
       {"image_folder", "kind", kRefused, "is image [1, 2, 1] now"},
+      {"image_folder", "fraction", kRefused, "the run was trained with 0"},
 
       {"synthetic", "reordered", kImpossible, "there is one column"},
       {"synthetic", "missing", kImpossible, "nothing is read"},
@@ -136,6 +146,7 @@ const std::vector<Cell>& Table() {
       {"synthetic", "map", kRefused, "input.map: stage 1 was nothing"},
       {"synthetic", "rows", kSame, "there are 5 examples, were 4"},
       {"synthetic", "kind", kImpossible, "values are the model's"},
+      {"synthetic", "fraction", kRefused, "the run was trained with 0"},
   };
   return *table;
 }
@@ -150,7 +161,8 @@ struct Found {
 // The data of one reader: those of a run, and those that differ from them.
 class ReaderData {
  public:
-  ReaderData(const std::string& reader, const std::string& change)
+  ReaderData(const std::string& reader, const std::string& change,
+             int rows = kRows)
       : reader_(reader), change_(change), dir_(MakeTempDir()) {
     spec_.set_type(reader.substr(0, reader.find('_')));
     if (reader == "image_folder") spec_.set_type(reader);
@@ -160,15 +172,26 @@ class ReaderData {
     if (change == "kind" && reader == "image_folder") {
       for (const int dim : {1, 2, 1}) spec_.add_shape(dim);
     }
-    num_rows_ = change == "rows" ? kRows + 1 : kRows;
+    if (change == "fraction") spec_.set_validation_fraction(0.25);
+    num_rows_ = change == "rows" ? rows + 1 : rows;
     Write();
+  }
+
+  // Each row's values and its label.
+  absl::StatusOr<std::vector<std::vector<float>>> Rows(Split half,
+                                                       double test_fraction,
+                                                       double validation) {
+    spec_.set_test_fraction(test_fraction);
+    spec_.set_validation_fraction(validation);
+    ASSIGN_OR_RETURN(Found found, ReadSet(/*run=*/nullptr, half));
+    return std::move(found.rows);
   }
 
   absl::StatusOr<Found> Read(std::shared_ptr<const DataSchema> run) const {
     absl::StatusOr<Found> found =
         spec_.stream() ? ReadStream(run) : ReadSet(run);
     if (!found.ok()) return found;
-    found->schema = CompleteSchema(spec_, kSeed, found->schema, nullptr);
+    found->schema = CompleteSchema(spec_, kSeed, found->schema);
     if (run == nullptr) return found;
     RETURN_IF_ERROR(CheckSchemaChange(*run, found->schema));
     for (std::string& remark : SchemaRemarks(*run, found->schema)) {
@@ -207,10 +230,10 @@ class ReaderData {
   void WriteCifar();
   void WriteImages();
 
-  absl::StatusOr<Found> ReadSet(std::shared_ptr<const DataSchema> run) const {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<DataSet> set,
-        CreateDataSet(spec_, shape(), kSeed, Split::kTrain, {}, run));
+  absl::StatusOr<Found> ReadSet(std::shared_ptr<const DataSchema> run,
+                                Split half = Split::kTrain) const {
+    ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> set,
+                     CreateDataSet(spec_, shape(), kSeed, half, {}, run));
     Found found = {set->Schema(), {}, set->Remarks()};
     for (int64_t i = 0; i < set->num_examples(); ++i) {
       std::vector<float> values(set->example_shape().num_elements());
@@ -400,6 +423,35 @@ TEST_P(SchemaTableTest, IsReadByTheRunsSchemaOrRefused) {
     EXPECT_THAT(now->remarks, Contains(HasSubstr(cell.words)));
   }
 }
+
+class HalvesTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(HalvesTest, TheHalvesOfTheTrainingHalfAreDisjointAndAllOfIt) {
+  constexpr int kManyRows = 24;
+  ReaderData data(GetParam(), "none", kManyRows);
+  const auto whole = data.Rows(Split::kTrain, 0, 0);
+  ASSERT_THAT(whole, IsOk());
+  // A synthetic set has a test half already.
+  const double test_fraction = GetParam() == "synthetic" ? 0 : 0.3;
+  std::vector<std::vector<float>> all;
+  for (const Split half : {Split::kTrain, Split::kValidation, Split::kTest}) {
+    if (half == Split::kTest && test_fraction == 0) continue;
+    const auto rows = data.Rows(half, test_fraction, 0.3);
+    ASSERT_THAT(rows, IsOk());
+    EXPECT_LT(rows->size(), whole->size());
+    all.insert(all.end(), rows->begin(), rows->end());
+  }
+  EXPECT_EQ(whole->size(), kManyRows);
+  EXPECT_THAT(all, UnorderedElementsAreArray(*whole));
+}
+
+std::vector<std::string> SetReaders() { return DataSetRegistry::Names(); }
+
+INSTANTIATE_TEST_SUITE_P(AllReaders, HalvesTest,
+                         testing::ValuesIn(SetReaders()),
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           return info.param;
+                         });
 
 std::vector<Cell> PossibleCells() {
   std::vector<Cell> possible;

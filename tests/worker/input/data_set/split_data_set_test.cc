@@ -1,5 +1,6 @@
 #include "worker/input/data_set/split_data_set.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <set>
@@ -26,6 +27,7 @@ using ::testing::Not;
 
 constexpr uint64_t kSeed = 7;
 constexpr int kRows = 200;
+constexpr Split kHalves[] = {Split::kTrain, Split::kTest, Split::kValidation};
 constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
 
 class SplitDataSetTest : public testing::Test {
@@ -77,29 +79,60 @@ class SplitDataSetTest : public testing::Test {
 TEST_F(SplitDataSetTest, TheTestRowsAreThese) {
   std::vector<int> rows;
   for (int i = 0; i < 40; ++i) {
-    if (IsTestRow(0.25, kSeed, i)) rows.push_back(i);
+    if (HalfOfRow({0.25}, kSeed, i) == Split::kTest) rows.push_back(i);
+    const Split with_validation = HalfOfRow({0.25, 0.5}, kSeed, i);
+    EXPECT_EQ(with_validation == Split::kTest,
+              !rows.empty() && rows.back() == i)
+        << "a validation half moves no test row";
   }
   EXPECT_THAT(rows, ElementsAre(0, 1, 9, 14, 16, 18, 19, 21, 26, 33, 35, 39));
 }
 
 TEST_F(SplitDataSetTest, EachRow_IsInOneHalf) {
-  const std::vector<int> train = ValuesOf(Split::kTrain);
-  const std::vector<int> test = ValuesOf(Split::kTest);
-  std::set<int> all(train.begin(), train.end());
-  all.insert(test.begin(), test.end());
+  spec_.set_validation_fraction(0.25);
+  std::multiset<int> all;
+  for (const Split split : kHalves) {
+    const std::vector<int> rows = ValuesOf(split);
+    all.insert(rows.begin(), rows.end());
+    // 50 are expected, and 100; the standard deviation is 6 and 7.
+    EXPECT_NEAR(rows.size(), split == Split::kTrain ? 100 : 50, 20);
+  }
   EXPECT_EQ(all.size(), kRows);
-  EXPECT_EQ(train.size() + test.size(), kRows);
-  // 50 are expected; the standard deviation is 6.
-  EXPECT_NEAR(test.size(), 50, 20);
+  EXPECT_EQ(std::set<int>(all.begin(), all.end()).size(), kRows);
 }
 
 TEST_F(SplitDataSetTest, AppendedRows_MoveNone) {
-  const std::vector<int> before = ValuesOf(Split::kTest);
+  spec_.set_validation_fraction(0.25);
+  std::vector<std::vector<int>> before;
+  for (const Split split : kHalves) before.push_back(ValuesOf(split));
   WriteRows(kRows + 50);
-  std::vector<int> after = ValuesOf(Split::kTest);
-  ASSERT_GT(after.size(), before.size());
-  after.resize(before.size());
-  EXPECT_EQ(after, before);
+  for (size_t i = 0; i < before.size(); ++i) {
+    std::vector<int> after = ValuesOf(kHalves[i]);
+    ASSERT_GT(after.size(), before[i].size());
+    after.resize(before[i].size());
+    EXPECT_EQ(after, before[i]) << i;
+  }
+}
+
+TEST_F(SplitDataSetTest, AValidationFraction_IsTakenFromTheTrainingRows) {
+  const std::vector<int> test = ValuesOf(Split::kTest);
+  const std::vector<int> train = ValuesOf(Split::kTrain);
+  spec_.set_validation_fraction(0.25);
+  EXPECT_EQ(ValuesOf(Split::kTest), test);
+  std::vector<int> both = ValuesOf(Split::kTrain);
+  for (const int row : ValuesOf(Split::kValidation)) both.push_back(row);
+  std::sort(both.begin(), both.end());
+  EXPECT_EQ(both, train);
+}
+
+TEST_F(SplitDataSetTest, ATestHalfOfItsOwnFiles_StaysWhole) {
+  spec_.set_test_fraction(0);
+  spec_.set_validation_fraction(0.25);
+  WriteFile(dir_, "test.csv", "x,label\n7,a\n");
+  EXPECT_THAT(ValuesOf(Split::kTest), ElementsAre(7));
+  EXPECT_EQ(
+      ValuesOf(Split::kTrain).size() + ValuesOf(Split::kValidation).size(),
+      kRows);
 }
 
 // Rows that have these names, and no values.
@@ -129,7 +162,7 @@ TEST_F(SplitDataSetTest, ANamedRowBetweenOthers_MovesNone) {
       names.push_back(absl::StrCat(dir, "/train/", 1000 + i, ".png"));
     }
     const auto half = SplitDataSet::Create(std::make_unique<NamedRows>(names),
-                                           dir, 0.25, kSeed, Split::kTest);
+                                           dir, {0.25}, kSeed, Split::kTest);
     EXPECT_THAT(half, IsOk());
     std::set<std::string> found;
     for (int64_t i = 0; i < (*half)->num_examples(); ++i) {
@@ -153,7 +186,8 @@ TEST_F(SplitDataSetTest, ALargerFraction_KeepsTheTestRows) {
 }
 
 TEST_F(SplitDataSetTest, Classes_AreThoseOfTheWhole) {
-  for (const Split split : {Split::kTrain, Split::kTest}) {
+  spec_.set_validation_fraction(0.25);
+  for (const Split split : kHalves) {
     const auto data_set = Open(split);
     ASSERT_THAT(data_set, IsOk());
     EXPECT_EQ((*data_set)->num_classes(), 2);
@@ -179,6 +213,22 @@ TEST_F(SplitDataSetTest, TheHalf_IsSaidAndInTheSchema) {
   EXPECT_EQ(schema.test().rows(), rows);
   EXPECT_FALSE(schema.has_training());
   EXPECT_EQ(schema.test_fraction(), 0.25);
+  EXPECT_EQ(schema.split_seed(), kSeed);
+}
+
+TEST_F(SplitDataSetTest, TheValidationHalf_IsSaidAndInTheSchema) {
+  spec_.set_test_fraction(0);
+  spec_.set_validation_fraction(0.25);
+  const auto data_set = Open(Split::kValidation);
+  ASSERT_THAT(data_set, IsOk());
+  const int64_t rows = (*data_set)->num_examples();
+  EXPECT_THAT((*data_set)->Remarks(),
+              Contains(absl::StrCat("input.validation_fraction is 0.25: ", rows,
+                                    " of 200 rows are the validation half")));
+  const DataSchema schema = (*data_set)->Schema();
+  EXPECT_EQ(schema.validation().rows(), rows);
+  EXPECT_FALSE(schema.has_training() || schema.has_test());
+  EXPECT_EQ(schema.validation_fraction(), 0.25);
   EXPECT_EQ(schema.split_seed(), kSeed);
 }
 
@@ -209,13 +259,43 @@ TEST_F(SplitDataSetTest, RowsThatTheRunTrainedOn_AreNoTestRows) {
   EXPECT_THAT(Open(Split::kTest, {}, run), IsOk());
 }
 
+TEST_F(SplitDataSetTest, RowsOfAnotherFractionThanTheRuns_AreRefused) {
+  spec_.set_test_fraction(0);
+  auto run = std::make_shared<DataSchema>();
+  run->set_format("csv");
+  run->set_validation_fraction(0.25);
+  run->set_split_seed(kSeed);
+  for (const double fraction : {0.0, 0.5}) {
+    spec_.set_validation_fraction(fraction);
+    EXPECT_THAT(Open(Split::kTrain, {}, run),
+                StatusIs(kRefused, HasSubstr("--set=input.validation_fraction="
+                                             "0.25, or train anew")));
+  }
+  EXPECT_THAT(Open(Split::kValidation, {}, run), StatusIs(kRefused));
+  spec_.set_validation_fraction(0.25);
+  const std::vector<int> wanted = ValuesOf(Split::kValidation);
+  const auto now = Open(Split::kValidation, {}, run, /*seed=*/kSeed + 1);
+  ASSERT_THAT(now, IsOk());
+  EXPECT_EQ(Values(**now), wanted);
+}
+
 TEST_F(SplitDataSetTest, FractionsThatAreNone_AreRefused) {
   for (const double fraction :
        {-0.1, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     spec_.set_test_fraction(fraction);
     EXPECT_THAT(Open(Split::kTrain),
                 StatusIs(kRefused, HasSubstr("input.test_fraction: wanted")));
+    spec_.set_test_fraction(0.25);
+    spec_.set_validation_fraction(fraction);
+    EXPECT_THAT(
+        Open(Split::kTrain),
+        StatusIs(kRefused, HasSubstr("input.validation_fraction: wanted")));
+    spec_.set_validation_fraction(0);
   }
+  spec_.set_validation_fraction(0.75);
+  EXPECT_THAT(Open(Split::kTrain),
+              StatusIs(kRefused, HasSubstr("found 0.25 and 0.75, which leave "
+                                           "nothing to train on")));
 }
 
 TEST_F(SplitDataSetTest, AnEmptyHalf_IsRefused) {
@@ -227,6 +307,17 @@ TEST_F(SplitDataSetTest, AnEmptyHalf_IsRefused) {
                                            "test half")));
   spec_.set_test_fraction(0.999);
   EXPECT_THAT(Open(Split::kTrain), StatusIs(kRefused));
+  spec_.set_test_fraction(0);
+  spec_.set_validation_fraction(0.001);
+  EXPECT_THAT(Open(Split::kValidation),
+              StatusIs(kRefused, HasSubstr("of 1 rows leaves none for the "
+                                           "validation half")));
+}
+
+TEST_F(SplitDataSetTest, WithoutAFraction_ThereIsNoValidationHalf) {
+  EXPECT_THAT(
+      Open(Split::kValidation),
+      StatusIs(kRefused, HasSubstr("--set=input.validation_fraction=0.1")));
 }
 
 TEST_F(SplitDataSetTest, FilesOfATestHalfToo_AreRefusedByName) {
@@ -248,6 +339,11 @@ TEST_F(SplitDataSetTest, AStream_IsRefused) {
               StatusIs(kRefused, HasSubstr("input.stream")));
   EXPECT_THAT(CreateStream(spec_, Shape({1}), kSeed, {}, /*num_classes=*/2),
               StatusIs(kRefused, HasSubstr("input.stream")));
+  spec_.set_test_fraction(0);
+  spec_.set_validation_fraction(0.25);
+  EXPECT_THAT(CreateStream(spec_, Shape({1}), kSeed, {}, /*num_classes=*/2),
+              StatusIs(kRefused, HasSubstr("input.validation_fraction does not "
+                                           "go with input.stream")));
 }
 
 TEST_F(SplitDataSetTest, IdxRows_AreDividedToo) {
@@ -267,6 +363,9 @@ TEST_F(SplitDataSetTest, WithoutATestHalf_TheErrorSaysHowToHaveOne) {
   EXPECT_THAT(HasTestHalf(spec_), IsOkAndHolds(false));
   EXPECT_THAT(Open(Split::kTest),
               StatusIs(absl::StatusCode::kNotFound, advises));
+  spec_.set_validation_fraction(0.25);
+  EXPECT_THAT(Open(Split::kTest), StatusIs(absl::StatusCode::kNotFound,
+                                           HasSubstr("--half=validation")));
   spec_.set_type("image_folder");
   EXPECT_THAT(HasTestHalf(spec_), IsOkAndHolds(false));
   spec_.set_type("idx");

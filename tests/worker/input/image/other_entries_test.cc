@@ -1,10 +1,9 @@
-#include "worker/input/image/other_entries.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/input/image/image_folder.h"
 
 namespace muster {
 namespace {
