@@ -92,7 +92,11 @@ absl::StatusOr<CheckpointWriter::Committed> CheckpointWriter::Commit(
   RETURN_IF_ERROR(Publish());
   Committed committed;
   committed.path = PathOf(CheckpointName(options_.global_step));
-  committed.warnings = RemoveOld();
+  std::optional<int64_t> best_step;
+  if (manifest.evaluations().has_kept()) {
+    best_step = manifest.evaluations().kept().best_step();
+  }
+  committed.warnings = RemoveOld(best_step);
   return committed;
 }
 
@@ -209,7 +213,8 @@ absl::Status CheckpointWriter::RemoveCheckpoint(int64_t global_step) const {
   return fs->Remove(hidden);
 }
 
-std::vector<std::string> CheckpointWriter::RemoveOld() const {
+std::vector<std::string> CheckpointWriter::RemoveOld(
+    std::optional<int64_t> best_step) const {
   std::vector<std::string> warnings;
   const auto note = [&warnings](const absl::Status& status) {
     if (!status.ok()) warnings.push_back(std::string(status.message()));
@@ -219,7 +224,8 @@ std::vector<std::string> CheckpointWriter::RemoveOld() const {
   const absl::StatusOr<std::vector<SavedCheckpoint>> saved = ListSaved();
   note(saved.status());
   if (!saved.ok()) return warnings;
-  for (const int64_t step : CheckpointsToRemove(*saved, options_.retention)) {
+  for (const int64_t step :
+       CheckpointsToRemove(*saved, options_.retention, best_step)) {
     note(RemoveCheckpoint(step));
   }
   return warnings;

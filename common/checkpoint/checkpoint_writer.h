@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,9 +68,11 @@ class CheckpointWriter {
   // sense.
   absl::Status Append(absl::string_view data);
 
-  // Makes the checkpoint durable and visible, then removes the oldest ones.
+  // Makes the checkpoint durable and visible, then removes the oldest ones, but
+  // not the best one that the manifest names.
   // `manifest`: model_epoch, fingerprint, seed, examples, optimizer, workers,
-  // shards and both times are the caller's; the rest is filled in here.
+  // shards, evaluations and both times are the caller's; the rest is filled in
+  // here.
   // Errors: FailedPrecondition if bytes are missing or Commit was called
   // before; DataLoss if the files are not what was written; the file system's.
   absl::StatusOr<Committed> Commit(CheckpointManifest manifest);
@@ -89,7 +92,7 @@ class CheckpointWriter {
   void Withdraw(bool replaces);
   absl::StatusOr<std::vector<SavedCheckpoint>> ListSaved() const;
   absl::Status RemoveCheckpoint(int64_t global_step) const;
-  std::vector<std::string> RemoveOld() const;
+  std::vector<std::string> RemoveOld(std::optional<int64_t> best_step) const;
   std::string PathOf(const std::string& name) const;
 
   // Constant after construction.

@@ -106,6 +106,7 @@ absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
 }  // namespace
 
 int FormatVersionOf(const CheckpointManifest& manifest) {
+  if (manifest.has_evaluations()) return kCheckpointFormatVersion;
   return manifest.has_schema() ? kFirstFormatWithSchema
                                : kFirstFormatWithSchema - 1;
 }

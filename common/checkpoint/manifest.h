@@ -19,7 +19,8 @@ namespace muster {
 //   3: positions in the data are messages; before, counts of steps
 //   4: the files of the data, which the CRC of an older reader would miss
 //   5: the schema of the data, in place of the files alone
-inline constexpr int kCheckpointFormatVersion = 5;
+//   6: what evaluations have found
+inline constexpr int kCheckpointFormatVersion = 6;
 inline constexpr int kFirstFormatWithPositions = 3;
 inline constexpr int kFirstFormatWithSchema = 5;
 

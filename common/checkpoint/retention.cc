@@ -12,8 +12,8 @@ constexpr int kLeastKept = 2;
 }  // namespace
 
 std::vector<int64_t> CheckpointsToRemove(
-    absl::Span<const SavedCheckpoint> newest_first,
-    const Retention& retention) {
+    absl::Span<const SavedCheckpoint> newest_first, const Retention& retention,
+    std::optional<int64_t> best_step) {
   const auto kept = static_cast<size_t>(std::max(retention.keep, kLeastKept));
   const double period_s = retention.keep_every_hours * kSecondsPerHour;
   std::vector<int64_t> removed;
@@ -25,7 +25,8 @@ std::vector<int64_t> CheckpointsToRemove(
         period_s > 0 ? std::floor(checkpoint.trained_s / period_s) : 0;
     const bool is_first = period > newest_period;
     newest_period = std::max(newest_period, period);
-    if (i > kept && !is_first) removed.push_back(checkpoint.global_step);
+    if (i <= kept || is_first || checkpoint.global_step == best_step) continue;
+    removed.push_back(checkpoint.global_step);
   }
   return removed;
 }

@@ -2,6 +2,7 @@
 #define COMMON_CHECKPOINT_RETENTION_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -25,11 +26,13 @@ struct SavedCheckpoint {
 };
 
 // The steps of those that go. `newest_first`: all that count, the one that was
-// just saved included. A function of what is on the disk alone, so a restart
-// goes on where the run before it was: those that were kept for good are again
-// the first ones of their periods.
+// just saved included. The one of `best_step`, if there is one, stays beside
+// the others. A function of what is on the disk alone, so a restart goes on
+// where the run before it was: those that were kept for good are again the
+// first ones of their periods.
 std::vector<int64_t> CheckpointsToRemove(
-    absl::Span<const SavedCheckpoint> newest_first, const Retention& retention);
+    absl::Span<const SavedCheckpoint> newest_first, const Retention& retention,
+    std::optional<int64_t> best_step = std::nullopt);
 
 }  // namespace muster
 

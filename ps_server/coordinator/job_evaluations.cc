@@ -40,7 +40,7 @@ void JobEvaluations::Restore(const EvaluationHistory& history) {
 }
 
 void JobEvaluations::Adopt(const EvaluationHistory& history) {
-  if (history.global_step() > history_.global_step()) history_ = history;
+  if (history.global_step() >= history_.global_step()) history_ = history;
 }
 
 double JobEvaluations::FactorOf(int64_t update) const {

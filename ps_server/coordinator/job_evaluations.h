@@ -20,7 +20,8 @@ class JobEvaluations {
 
   // The committed model's, in the place of all others.
   void Restore(const EvaluationHistory& history);
-  // The chief's, if its evaluation is later than the one that is held.
+  // The chief's, unless its evaluation is earlier than the one that is held.
+  // The same one may be told again, when its model is saved.
   void Adopt(const EvaluationHistory& history);
 
   const EvaluationHistory& history() const { return history_; }

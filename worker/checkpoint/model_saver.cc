@@ -11,6 +11,7 @@
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/rpc/call_table.h"
+#include "common/tensor/shape.h"
 #include "worker/checkpoint/held_steps.h"
 #include "worker/checkpoint/worker_positions.h"
 #include "worker/client/call_status.h"
@@ -157,8 +158,7 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::CutPausedRounds() const {
   return Moment{held.state(), *std::move(cuts)};
 }
 
-absl::StatusOr<PendingSave> ModelSaver::Begin() {
-  ASSIGN_OR_RETURN(Moment moment, Cut());
+CheckpointManifest ModelSaver::MakeManifest(const Moment& moment) const {
   const JobState& state = moment.state;
   CheckpointManifest manifest;
   manifest.set_global_step(state.global_step());
@@ -170,26 +170,73 @@ absl::StatusOr<PendingSave> ModelSaver::Begin() {
   manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
   manifest.set_trained_s(absl::ToDoubleSeconds(Trained(options_.clock->Now())));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
-  if (state.has_evaluations()) {
-    *manifest.mutable_evaluations() = state.evaluations();
-  }
   SavePositions(state, options_.tasks, &manifest);
   for (size_t i = 0; i < moment.cuts.size(); ++i) {
     AddCut(static_cast<int>(i), moment.cuts[i], &manifest);
   }
+  if (evaluations_ != nullptr) {
+    *manifest.mutable_evaluations() = evaluations_();
+  }
+  return manifest;
+}
+
+absl::StatusOr<PendingSave> ModelSaver::Begin() {
+  ASSIGN_OR_RETURN(Moment moment, Cut());
   PendingSave save;
-  save.global_step = state.global_step();
+  save.global_step = moment.state.global_step();
   save.has_unreported = moment.has_unreported;
-  save.write = [this, cuts = std::move(moment.cuts),
-                manifest = std::move(manifest)] {
-    return Write(cuts, manifest);
+  const CheckpointManifest manifest = MakeManifest(moment);
+  save.read = [this, cuts = moment.cuts](auto into) {
+    return Read(cuts, into);
+  };
+  save.write = [this, manifest, cuts = moment.cuts] {
+    return Write(cuts, manifest, /*best=*/false);
+  };
+  save.write_best = [this, manifest,
+                     cuts = moment.cuts](const EvaluationHistory& history) {
+    CheckpointManifest best = manifest;
+    *best.mutable_evaluations() = history;
+    return Write(cuts, best, /*best=*/true);
+  };
+  save.discard = [this, cuts = moment.cuts] {
+    // A shard that is gone has no snapshot left to end.
+    options_.client->chief().EndSnapshot(cuts).IgnoreError();
   };
   return save;
 }
 
+absl::Status ModelSaver::Read(const Cuts& cuts,
+                              absl::Span<const MutableTensorView> into) const {
+  for (size_t i = 0; i < into.size(); ++i) {
+    const TensorDef& tensor = options_.placed->tensors[i];
+    RETURN_IF_ERROR(options_.client->chief().ReadSnapshot(
+        cuts, static_cast<int>(i), /*slot=*/"", /*offset=*/0,
+        NumElements(tensor.shape()), into[i].data));
+  }
+  return absl::OkStatus();
+}
+
+bool ModelSaver::IsBestSaved(const CheckpointManifest& manifest) const {
+  const EvaluationHistory& evaluations = manifest.evaluations();
+  if (!evaluations.has_kept() ||
+      evaluations.kept().best_step() != manifest.global_step()) {
+    return false;
+  }
+  return ReadManifestFile(options_.file_system,
+                          absl::StrCat(options_.train_dir, "/",
+                                       CheckpointName(manifest.global_step())))
+      .ok();
+}
+
 absl::StatusOr<std::string> ModelSaver::Write(
-    const Cuts& cuts, CheckpointManifest manifest) const {
-  absl::StatusOr<std::string> path = WriteFiles(cuts, manifest);
+    const Cuts& cuts, const CheckpointManifest& manifest, bool best) const {
+  // Others may have pushed parts of steps since the best one was cut: its
+  // values are those that were evaluated, and as good to go on from.
+  absl::StatusOr<std::string> path =
+      !best && IsBestSaved(manifest)
+          ? absl::StrCat(options_.train_dir, "/",
+                         CheckpointName(manifest.global_step()))
+          : WriteFiles(cuts, manifest);
   // A shard that is gone has no snapshot left to end.
   options_.client->chief().EndSnapshot(cuts).IgnoreError();
   if (path.ok()) Report(manifest);
@@ -209,7 +256,7 @@ void ModelSaver::Report(const CheckpointManifest& manifest) const {
 }
 
 absl::StatusOr<std::string> ModelSaver::WriteFiles(
-    const Cuts& cuts, CheckpointManifest manifest) const {
+    const Cuts& cuts, const CheckpointManifest& manifest) const {
   CheckpointWriter::Options options;
   options.file_system = options_.file_system;
   options.train_dir = options_.train_dir;
@@ -222,7 +269,7 @@ absl::StatusOr<std::string> ModelSaver::WriteFiles(
     RETURN_IF_ERROR(CopyPiece(cuts, piece, writer.get()));
   }
   ASSIGN_OR_RETURN(const CheckpointWriter::Committed committed,
-                   OfFile(writer->Commit(std::move(manifest))));
+                   OfFile(writer->Commit(manifest)));
   for (const std::string& warning : committed.warnings) {
     options_.reporter.Info(warning);
   }

@@ -2,9 +2,11 @@
 #define WORKER_CHECKPOINT_MODEL_SAVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_layout.h"
@@ -21,6 +24,7 @@
 #include "common/rpc/link.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordination_service.pb.h"
+#include "proto/evaluation_history.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/session/round_pauser.h"
@@ -68,6 +72,12 @@ class ModelSaver {
   // first from the newest manifest: the shards held a model.
   void Enter(int64_t model_epoch, std::optional<absl::Duration> trained);
 
+  // Before the first save: what evaluations have found by now, of models that
+  // are saved.
+  void set_evaluations(std::function<EvaluationHistory()> evaluations) {
+    evaluations_ = std::move(evaluations);
+  }
+
   // How long the run has trained at `now`. REQUIRES: Enter was called.
   absl::Duration Trained(absl::Time now) const;
 
@@ -92,16 +102,25 @@ class ModelSaver {
   // state counts those that all of them do.
   absl::StatusOr<Moment> CutRunningSteps() const;
 
+  CheckpointManifest MakeManifest(const Moment& moment) const;
+  // `best`: they were evaluated to be the manifest's best ones.
   absl::StatusOr<std::string> Write(const Cuts& cuts,
-                                    CheckpointManifest manifest) const;
-  absl::StatusOr<std::string> WriteFiles(const Cuts& cuts,
-                                         CheckpointManifest manifest) const;
+                                    const CheckpointManifest& manifest,
+                                    bool best) const;
+  // Whether the manifest's best model is saved under the manifest's step.
+  bool IsBestSaved(const CheckpointManifest& manifest) const;
+  absl::StatusOr<std::string> WriteFiles(
+      const Cuts& cuts, const CheckpointManifest& manifest) const;
+  absl::Status Read(const Cuts& cuts,
+                    absl::Span<const MutableTensorView> into) const;
   // Tells ps task 0 that the model of then is saved.
   void Report(const CheckpointManifest& manifest) const;
   absl::Status CopyPiece(const Cuts& cuts, const CheckpointPiece& piece,
                          CheckpointWriter* writer) const;
 
   const Options options_;
+  // Null: nothing is watched.
+  std::function<EvaluationHistory()> evaluations_;
   int64_t model_epoch_ = 0;
   // How long the run had trained at start_; nullopt before the first epoch.
   std::optional<absl::Duration> trained_before_;

@@ -13,9 +13,13 @@
 #include "absl/strings/str_join.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_choice.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/file_system.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
 #include "common/cluster/task_id.h"
 #include "common/tensor/dtype.h"
 #include "worker/ctl/checkpoint_path.h"
@@ -88,11 +92,21 @@ std::string Describe(const CheckpointReader& reader) {
   return text + Table(reader);
 }
 
+// "best   ckpt-000000001200  test_accuracy=0.9146"; "" if none is kept.
+std::string DescribeBest(FileSystem* file_system, const std::string& path) {
+  const auto best = FindBestCheckpoint(file_system, WithoutLinks(path));
+  if (!best.ok() || !best->has_value()) return "";
+  return absl::StrFormat("best   %s  %s=%.9g\n",
+                         CheckpointName((*best)->best_step()),
+                         (*best)->metric(), (*best)->best());
+}
+
 absl::Status List(const VerbCall& call, VerbResult* result) {
   const std::string& path = call.arguments[0];
   ASSIGN_OR_RETURN(const auto paths, CheckpointsIn(call.file_system, path));
   if (paths.has_value()) {
     VerifyCheckpoints(call, *paths, result);
+    result->out += DescribeBest(call.file_system, path);
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
@@ -104,8 +118,8 @@ absl::Status List(const VerbCall& call, VerbResult* result) {
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
     "checkpoint ls",
     {"PATH",
-     "checks and lists the checkpoints of a train_dir, or the tensors of one.\n"
-     "  Ends with 3 if one is not whole.",
+     "checks and lists the checkpoints of a train_dir and names its best one,\n"
+     "  or lists the tensors of one. Ends with 3 if one is not whole.",
      {},
      1,
      1,

@@ -17,9 +17,13 @@ VERBS = {
     ],
     "checkpoint_ls": [
         ":checkpoint_path",
+        "//common/checkpoint:checkpoint_choice",
         "//common/checkpoint:checkpoint_layout",
         "//common/checkpoint:checkpoint_reader",
+        "//common/checkpoint:file_system",
         "//common/checkpoint:manifest",
+        "//common/checkpoint:posix_file_system",
+        "//common/checkpoint:train_dir",
     ],
     "checkpoint_verify": [":checkpoint_path"],
     "data_bench": [

@@ -128,15 +128,24 @@ void CheckpointSaver::StartSave(int64_t global_step, absl::Time now) {
 }
 
 void CheckpointSaver::SaveNow(std::function<void(const absl::Status&)> done) {
-  WaitForWriter();
-  absl::StatusOr<PendingSave> save = BeginSave();
+  absl::StatusOr<PendingSave> save = Fix();
   if (!save.ok()) {
     SayFailure(period_.last_step(), save.status());
     return done(save.status());
   }
-  period_.Start(save->global_step);
+  Save(*std::move(save), std::move(done));
+}
+
+absl::StatusOr<PendingSave> CheckpointSaver::Fix() {
+  WaitForWriter();
+  return BeginSave();
+}
+
+void CheckpointSaver::Save(PendingSave save,
+                           std::function<void(const absl::Status&)> done) {
+  period_.Start(save.global_step);
   last_time_ = options_.clock->Now();
-  Write(*std::move(save), std::move(done));
+  Write(std::move(save), std::move(done));
 }
 
 void CheckpointSaver::Write(PendingSave save,

@@ -12,9 +12,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/checkpoint/write_watch.h"
+#include "proto/evaluation_history.pb.h"
+#include "worker/client/client_model.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/step_period.h"
 
@@ -28,6 +31,15 @@ struct PendingSave {
   // Some of its steps were not reported when it was cut: as many global steps
   // may later be of other ones.
   bool has_unreported = false;
+  // Reads the parameters, one view a tensor, before it is written.
+  std::function<absl::Status(absl::Span<const MutableTensorView> into)> read;
+  // In the place of write, for a model that was evaluated to be the best one:
+  // it takes the place of another checkpoint of its step, and its manifest has
+  // this history.
+  std::function<absl::StatusOr<std::string>(const EvaluationHistory&)>
+      write_best;
+  // In the place of write: frees the values.
+  std::function<void()> discard;
 };
 
 // The hook that saves checkpoints: right after an initialization, and when a
@@ -77,6 +89,12 @@ class CheckpointSaver : public Hook {
   // from the writing thread, or before the return if the values could not be
   // fixed.
   void SaveNow(std::function<void(const absl::Status&)> done);
+
+  // Fixes the values for what may become a save, when no save is being written.
+  // The next begun save ends it. Errors: those of Begin.
+  absl::StatusOr<PendingSave> Fix();
+  // Writes those of Fix as a save that was due. `done` is SaveNow's.
+  void Save(PendingSave save, std::function<void(const absl::Status&)> done);
 
   // Returns when no save is being written.
   void WaitForWriter();

@@ -135,6 +135,11 @@ absl::Status Evaluation::Run(int64_t global_step, const Evaluate& evaluate) {
   ASSIGN_OR_RETURN(EvaluationResult evaluated, evaluate());
   results_.push_back(std::move(evaluated));
   const EvaluationResult& result = results_.back();
+  if (result.global_step.has_value()) {
+    global_step = *result.global_step;
+    // Others may have pushed for long, until no save was written.
+    period_.Start(global_step);
+  }
   reporter_.Info(
       absl::StrCat("step=", global_step, " ", DescribeEvaluation(result)));
   ReportRemarks(result, reporter_);

@@ -28,6 +28,8 @@ struct EvaluationResult {
   // Whose rows they are, and the first word of its figures' names: "test" or
   // "validation".
   std::string half = "test";
+  // The model's, if it was fixed for this; else that of the step before.
+  std::optional<int64_t> global_step = std::nullopt;
 
   // The figure of a name with its half, "validation_loss"; nullopt if this
   // evaluation did not make it.

@@ -1,5 +1,6 @@
 #include "worker/hook/evaluation_watch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -100,6 +101,18 @@ void EvaluationWatch::Enter(EvaluationHistory history) {
   if (history_.schedule().metric() != options_.schedule.metric) {
     history_.clear_schedule();
   }
+}
+
+bool EvaluationWatch::AddKept(int64_t global_step,
+                              const EvaluationResult& result) {
+  if (options_.kept.metric.empty() ||
+      global_step <= history_.kept().best_step()) {
+    return false;
+  }
+  history_.set_global_step(std::max(history_.global_step(), global_step));
+  const bool is_first = history_.kept().metric().empty();
+  return Count(options_.kept, result.Find(options_.kept.metric), global_step,
+               is_first, history_.mutable_kept());
 }
 
 EvaluationWatch::Outcome EvaluationWatch::Add(int64_t global_step,

@@ -71,6 +71,10 @@ class EvaluationWatch {
   // has already changes nothing.
   Outcome Add(int64_t global_step, const EvaluationResult& result);
 
+  // Counts in for the best model alone an evaluation that is none of those that
+  // Add counts. Returns whether its model is the best one so far.
+  bool AddKept(int64_t global_step, const EvaluationResult& result);
+
   // stop.plateau is reached.
   bool stops() const {
     return !options_.stop.metric.empty() &&

@@ -131,6 +131,11 @@ CheckpointSaver::Begin WriteSummariesFirst(EventFileWriter* writer,
       writer->Flush();
       return write();
     };
+    save.write_best = [writer, write = std::move(save.write_best)](
+                          const EvaluationHistory& history) {
+      writer->Flush();
+      return write(history);
+    };
     return save;
   };
 }

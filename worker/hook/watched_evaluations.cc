@@ -23,8 +23,21 @@ WatchedEvaluations::WatchedEvaluations(const EvaluationWatch::Options& options,
       watch_(options),
       period_(every_steps) {}
 
+void WatchedEvaluations::KeepBest(BestKeeper* keeper, Settle settle) {
+  keeper_ = keeper;
+  settle_ = std::move(settle);
+}
+
+EvaluationHistory WatchedEvaluations::history() const {
+  return keeper_ == nullptr ? watch_.history()
+                            : keeper_->WithBest(watch_.history());
+}
+
 absl::Status WatchedEvaluations::AfterEnter(const EpochRecord& epoch) {
-  watch_.Enter(epoch.evaluations);
+  watch_.Enter(keeper_ == nullptr
+                   ? epoch.evaluations
+                   : settle_(epoch.model_epoch, epoch.evaluations));
+  if (keeper_ != nullptr) keeper_->Enter(watch_.history());
   period_.Start(history().global_step());
   // This start of the chief may want less of it than the one before.
   if (watch_.stops()) stop_job_("plateau", absl::OkStatus());
@@ -33,9 +46,7 @@ absl::Status WatchedEvaluations::AfterEnter(const EpochRecord& epoch) {
 
 void WatchedEvaluations::OnEvaluation(int64_t global_step,
                                       const EvaluationResult& result) {
-  if (!period_.IsOver(global_step)) return;
-  period_.Start(global_step);
-  const EvaluationWatch::Outcome outcome = watch_.Add(global_step, result);
+  const EvaluationWatch::Outcome outcome = Count(global_step, result);
   ReportBest(global_step);
   if (outcome.lowers_rate) ReportFactor();
   if (!outcome.stops) return;
@@ -45,10 +56,31 @@ void WatchedEvaluations::OnEvaluation(int64_t global_step,
   stop_job_("plateau", absl::OkStatus());
 }
 
+EvaluationWatch::Outcome WatchedEvaluations::Count(
+    int64_t global_step, const EvaluationResult& result) {
+  const bool is_due = period_.IsOver(global_step);
+  const bool is_fixed = keeper_ != nullptr && result.global_step.has_value();
+  // A best model whose save has failed is none.
+  if (is_fixed) watch_.Enter(history());
+  EvaluationWatch::Outcome outcome;
+  if (is_due) {
+    period_.Start(global_step);
+    outcome = watch_.Add(global_step, result);
+  } else if (is_fixed) {
+    outcome.is_best = watch_.AddKept(global_step, result);
+  }
+  if (is_fixed) {
+    keeper_->Finish(outcome.is_best && CheckHasAnswers(result).ok(),
+                    watch_.history());
+  }
+  return outcome;
+}
+
 void WatchedEvaluations::ReportBest(int64_t global_step) const {
   std::set<std::string> reported;
   for (const WatchedFigure& figure :
-       {history().stop(), history().schedule(), history().kept()}) {
+       {watch_.history().stop(), watch_.history().schedule(),
+        watch_.history().kept()}) {
     if (figure.metric().empty() || figure.best_step() != global_step ||
         std::isnan(figure.best()) || !reported.insert(figure.metric()).second) {
       continue;

@@ -2,11 +2,13 @@
 #define WORKER_HOOK_WATCHED_EVALUATIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/base/reporter.h"
 #include "proto/evaluation_history.pb.h"
+#include "worker/hook/best_keeper.h"
 #include "worker/hook/evaluation.h"
 #include "worker/hook/evaluation_watch.h"
 #include "worker/hook/hook.h"
@@ -29,14 +31,23 @@ class WatchedEvaluations : public Hook {
   // Whether anything is watched.
   bool is_on() const { return watch_.is_on(); }
 
+  // Before the first step: `keeper`, which outlives this, saves the best model.
+  // `settle` makes of an epoch's evaluations those that the run goes on from.
+  using Settle = std::function<EvaluationHistory(int64_t model_epoch,
+                                                 EvaluationHistory known)>;
+  void KeepBest(BestKeeper* keeper, Settle settle);
+
   absl::Status AfterEnter(const EpochRecord& epoch) override;
 
   // For Evaluation::AddListener.
   void OnEvaluation(int64_t global_step, const EvaluationResult& result);
 
-  const EvaluationHistory& history() const { return watch_.history(); }
+  // With a best model that is saved by now.
+  EvaluationHistory history() const;
 
  private:
+  EvaluationWatch::Outcome Count(int64_t global_step,
+                                 const EvaluationResult& result);
   // Says of each figure whose best value is that of `global_step`.
   void ReportBest(int64_t global_step) const;
   // "validation_loss has not become better than 0.25 of step 100 for 3
@@ -49,6 +60,9 @@ class WatchedEvaluations : public Hook {
   const Reporter reporter_;
   const RequestStop stop_job_;
   EvaluationWatch watch_;
+  // Null without checkpoint.keep_best.
+  BestKeeper* keeper_ = nullptr;
+  Settle settle_;
   // Since the newest evaluation that is counted.
   StepPeriod period_;
 };

@@ -47,7 +47,8 @@ absl::StatusOr<std::string> LoadInto(const SavedRunOptions& options,
                                      SavedModel* saved) {
   PosixFileSystem file_system;
   ASSIGN_OR_RETURN(const std::string path,
-                   saved->Load(&file_system, options.train_dir, options.init));
+                   saved->Load(&file_system, options.train_dir,
+                               options.checkpoint, options.init));
   options.model.reporter.Info(absl::StrCat("using the parameters of ", path));
   return path;
 }

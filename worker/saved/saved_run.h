@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/base/clock.h"
+#include "common/checkpoint/checkpoint_choice.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/task/saved_model.h"
@@ -34,6 +35,7 @@ struct SavedRunOptions {
   Split half = Split::kTest;
   // One of them: see SavedModel::Load.
   std::string train_dir;
+  CheckpointChoice checkpoint;
   InitialWeights::Options init;
   // Evaluation: a file for the figures as JSON; "" for none. Prediction: the
   // PredictionFile.

@@ -76,6 +76,11 @@ absl::Status ChiefParts::OpenTrainDir(std::function<bool()> go_on) {
   file_system_ = std::make_unique<PosixFileSystem>();
   restored_files_ = std::make_unique<PosixFileSystem>(std::move(go_on));
   if (options().train_dir.empty()) {
+    if (options().training.checkpoint().has_keep_best()) {
+      return absl::InvalidArgumentError(
+          "checkpoint.keep_best wants a --train_dir to keep the best "
+          "checkpoint in");
+    }
     options().reporter.Info("no --train_dir: nothing is saved");
     return absl::OkStatus();
   }

@@ -190,7 +190,12 @@ absl::Status Evaluator::Pull() {
 
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate(
     absl::FunctionRef<bool()> go_on) {
-  RETURN_IF_ERROR(Pull());
+  return Evaluate([this](auto) { return Pull(); }, go_on);
+}
+
+absl::StatusOr<EvaluationResult> Evaluator::Evaluate(
+    Read read, absl::FunctionRef<bool()> go_on) {
+  RETURN_IF_ERROR(read(into_));
   return EvaluateModel(spec_, *data_set_, model_, batch_, go_on, bad_records_,
                        output_);
 }

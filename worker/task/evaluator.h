@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/work_progress.h"
 #include "proto/training.pb.h"
 #include "worker/client/parameter_client.h"
@@ -92,6 +93,11 @@ class Evaluator {
   // Pulls the parameters, then reads the data set in order. Errors:
   // EvaluateModel's.
   absl::StatusOr<EvaluationResult> Evaluate(absl::FunctionRef<bool()> go_on);
+  // The same of parameters that `read` brings in the place of a pull.
+  using Read =
+      absl::FunctionRef<absl::Status(absl::Span<const MutableTensorView>)>;
+  absl::StatusOr<EvaluationResult> Evaluate(Read read,
+                                            absl::FunctionRef<bool()> go_on);
 
  private:
   absl::Status Pull();

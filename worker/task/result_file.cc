@@ -63,6 +63,15 @@ std::string PullJson(const TrainingResult& result) {
   return object.Finish();
 }
 
+std::string BestJson(const TrainingResult::Best& best) {
+  JsonObject object(4);
+  object.AddText("checkpoint", best.checkpoint);
+  object.AddCount("step", best.step);
+  object.AddText("metric", best.metric);
+  object.AddNumber("value", best.value);
+  return object.Finish();
+}
+
 std::string UpdateJson(const UpdateSize& update) {
   JsonObject object(4);
   object.AddCount("rows", update.rows());
@@ -162,6 +171,7 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddNumber("time_to_first_step_s", result.time_to_first_step_s);
   json.AddText("stop_reason", result.stop_reason);
   json.AddText("checkpoint", result.checkpoint);
+  if (result.best.has_value()) json.Add("best", BestJson(*result.best));
   json.AddText("muster_version", result.muster_version);
   return json.Finish() + "\n";
 }

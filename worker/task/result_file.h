@@ -101,6 +101,15 @@ struct TrainingResult {
   // or what a hook of the user's gave.
   std::string stop_reason;
   std::string checkpoint;
+  // With checkpoint.keep_best: the best checkpoint of all runs in this
+  // train_dir, and its figure.
+  struct Best {
+    std::string checkpoint;
+    int64_t step = 0;
+    std::string metric;
+    double value = kNotMeasured;
+  };
+  std::optional<Best> best;
   std::string muster_version;
 };
 

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_choice.h"
 #include "common/checkpoint/posix_file_system.h"
+#include "common/checkpoint/train_dir.h"
 #include "common/checkpoint/write_watch.h"
 #include "common/rpc/protocol.h"
 #include "common/tensor/dtype.h"
@@ -42,6 +44,19 @@ RunTimes TimesOf(const WorkerOptions& options, const TrainingSession& session) {
   times.stopped = session.stopped_time();
   times.end = options.clock->Now();
   return times;
+}
+
+// None without checkpoint.keep_best.
+absl::StatusOr<std::optional<TrainingResult::Best>> FindBest(
+    const WorkerOptions& options) {
+  if (!options.training.checkpoint().has_keep_best()) return std::nullopt;
+  PosixFileSystem file_system;
+  ASSIGN_OR_RETURN(const std::optional<WatchedFigure> figure,
+                   FindBestCheckpoint(&file_system, options.train_dir));
+  if (!figure.has_value()) return std::nullopt;
+  return TrainingResult::Best{
+      absl::StrCat(options.train_dir, "/", CheckpointName(figure->best_step())),
+      figure->best_step(), figure->metric(), figure->best()};
 }
 
 int64_t ModelBytes(const PlacedModel& model) {
@@ -99,6 +114,7 @@ absl::Status RunFiles::WriteResult(const EndRecord& end, const Outcome& outcome,
   result.start_step = session.first_global_step();
   result.stop_reason = end.stop_reason;
   result.checkpoint = outcome.newest_checkpoint;
+  ASSIGN_OR_RETURN(result.best, OfFile(FindBest(options)));
   AddSpeed(StateAtEnd(session), TimesOf(options, session), &result);
   const std::string path = absl::StrCat(options.train_dir, "/result.json");
   if (StaysAsItIs(path, result)) {

@@ -65,11 +65,11 @@ absl::StatusOr<std::string> SavedModel::LoadWeights(
 
 absl::StatusOr<std::string> SavedModel::Load(
     FileSystem* file_system, const std::string& train_dir,
-    const InitialWeights::Options& weights) {
+    const CheckpointChoice& choice, const InitialWeights::Options& weights) {
   if (weights.path.empty() == train_dir.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "using a trained model: wanted --train_dir=DIR, whose newest "
-        "checkpoint is taken, or --init_from=FILE.safetensors, found ",
+        "using a trained model: wanted --train_dir=DIR, whose newest (or "
+        "--checkpoint) is taken, or --init_from=FILE.safetensors, found ",
         train_dir.empty() ? "neither" : "both"));
   }
   if (weights.partial) {
@@ -77,19 +77,26 @@ absl::StatusOr<std::string> SavedModel::Load(
         "--init_from_partial: a model that is used as it is needs all its "
         "parameters");
   }
-  if (!weights.path.empty()) return LoadWeights(file_system, weights);
-  const absl::StatusOr<CheckpointReader::Newest> newest =
-      CheckpointReader::OpenNewest(file_system, train_dir);
-  if (!newest.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("using the newest checkpoint of --train_dir=", train_dir,
-                     ": ", newest.status().message()));
+  if (!weights.path.empty()) {
+    if (choice.kind == CheckpointChoice::Kind::kNewest) {
+      return LoadWeights(file_system, weights);
+    }
+    return absl::InvalidArgumentError(
+        "--checkpoint: chooses among those of a --train_dir, and --init_from "
+        "is given");
   }
-  for (const std::string& warning : newest->warnings) {
+  const absl::StatusOr<CheckpointReader::Newest> opened =
+      OpenChosenCheckpoint(file_system, train_dir, choice);
+  if (!opened.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("using a checkpoint of --train_dir=", train_dir, ": ",
+                     opened.status().message()));
+  }
+  for (const std::string& warning : opened->warnings) {
     options_.reporter.Error(warning);
   }
-  RETURN_IF_ERROR(LoadCheckpoint(*newest->reader));
-  return newest->reader->path();
+  RETURN_IF_ERROR(LoadCheckpoint(*opened->reader));
+  return opened->reader->path();
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/reporter.h"
+#include "common/checkpoint/checkpoint_choice.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "proto/training.pb.h"
@@ -43,12 +44,14 @@ class SavedModel {
   // another model; the file's.
   absl::Status LoadCheckpoint(const CheckpointReader& reader);
 
-  // Those of the file, if there is one, else those of the newest whole
-  // checkpoint of `train_dir`. Returns the path. Errors: InvalidArgument if
-  // neither or both are named; InitialWeights'; FailedPrecondition for a
-  // train_dir without a checkpoint that can be used.
+  // Those of the file, if there is one, else those of the `choice` among the
+  // whole checkpoints of `train_dir`. Returns the path. Errors: InvalidArgument
+  // if neither or both are named, or another choice than the newest of a file;
+  // InitialWeights'; FailedPrecondition for a train_dir without a checkpoint
+  // that can be used.
   absl::StatusOr<std::string> Load(FileSystem* file_system,
                                    const std::string& train_dir,
+                                   const CheckpointChoice& choice,
                                    const InitialWeights::Options& weights);
 
   std::string device() const { return devices_.Title(); }

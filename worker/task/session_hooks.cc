@@ -72,12 +72,28 @@ std::unique_ptr<CheckpointSaver> MakeCheckpointSaver(
 }
 
 std::unique_ptr<Evaluation> MakeEvaluation(const SessionHooks::Options& options,
-                                           const SessionHooks::Parts& parts) {
+                                           const SessionHooks::Parts& parts,
+                                           Evaluation::Evaluate evaluate) {
   return std::make_unique<Evaluation>(
-      options.training.evaluation().every_steps(), parts.evaluate,
+      options.training.evaluation().every_steps(), std::move(evaluate),
       parts.reporter,
       options.training.non_finite().allow() ? nullptr : parts.stop_job);
 }
+
+// Stands before an evaluation that the saver comes after: at the end none that
+// is slow or fails loses work. The saver's own AtEnd tells how it went.
+class SaveFirst : public Hook {
+ public:
+  explicit SaveFirst(CheckpointSaver* saver) : saver_(saver) {}
+
+  absl::Status AtEnd(const EndRecord& end) override {
+    if (end.completed) saver_->AtEnd(end).IgnoreError();
+    return absl::OkStatus();
+  }
+
+ private:
+  CheckpointSaver* const saver_;
+};
 
 }  // namespace
 
@@ -103,13 +119,27 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
   ASSIGN_OR_RETURN(auto summary_hooks,
                    MakeSummaryHooks(options.training, summaries));
   for (auto& hook : summary_hooks) hooks->Add(std::move(hook));
-  if (options.saves) {
-    hooks->Add(MakeKeptTraining(options, parts));
-    hooks->checkpoint_saver_ = hooks->Add(MakeCheckpointSaver(options, parts));
-  }
-  hooks->AddEvaluation(options, parts);
+  hooks->AddSaver(options, parts);
   hooks->AddInputImages(options.training.summary(), parts.summaries);
   return hooks;
+}
+
+void SessionHooks::AddSaver(const Options& options, const Parts& parts) {
+  if (!options.saves) return AddEvaluation(options, parts);
+  Add(MakeKeptTraining(options, parts));
+  auto saver = MakeCheckpointSaver(options, parts);
+  checkpoint_saver_ = saver.get();
+  if (parts.evaluate == nullptr ||
+      !options.training.checkpoint().has_keep_best()) {
+    Add(std::move(saver));
+    return AddEvaluation(options, parts);
+  }
+  best_keeper_ = std::make_unique<BestKeeper>(
+      checkpoint_saver_, parts.evaluate_cut, parts.reporter);
+  Add(std::make_unique<SaveFirst>(checkpoint_saver_));
+  AddEvaluation(options, parts);
+  // The best model is a save that is due, too: it is not saved twice.
+  Add(std::move(saver));
 }
 
 double SessionHooks::RateFactorOf(int64_t update) const {
@@ -121,7 +151,11 @@ void SessionHooks::AddWatch(const Options& options, const Parts& parts) {
   auto watched = std::make_unique<WatchedEvaluations>(
       options.watch, options.training.evaluation().every_steps(),
       parts.reporter, parts.stop_job);
-  if (watched->is_on()) watched_ = Add(std::move(watched));
+  if (!watched->is_on()) return;
+  watched_ = Add(std::move(watched));
+  if (best_keeper_ != nullptr) {
+    watched_->KeepBest(best_keeper_.get(), parts.settle_evaluations);
+  }
 }
 
 void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
@@ -130,7 +164,11 @@ void SessionHooks::AddEvaluation(const Options& options, const Parts& parts) {
     return;
   }
   AddWatch(options, parts);
-  evaluation_ = Add(MakeEvaluation(options, parts));
+  evaluation_ = Add(MakeEvaluation(
+      options, parts,
+      best_keeper_ == nullptr ? parts.evaluate : [keeper = best_keeper_.get()] {
+        return keeper->EvaluateNow();
+      }));
   evaluation_->set_evaluate_at_end(parts.evaluate_at_end);
   if (watched_ != nullptr) {
     evaluation_->SetCounted(

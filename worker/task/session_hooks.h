@@ -15,6 +15,7 @@
 #include "common/base/work_progress.h"
 #include "common/checkpoint/write_watch.h"
 #include "proto/training.pb.h"
+#include "worker/hook/best_keeper.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/hook/evaluation.h"
 #include "worker/hook/evaluation_watch.h"
@@ -66,6 +67,9 @@ class SessionHooks {
         after_last_save;
     // Null: there is no half to evaluate.
     Evaluation::Evaluate evaluate;
+    // The same of a model that can be saved.
+    BestKeeper::Evaluate evaluate_cut;
+    WatchedEvaluations::Settle settle_evaluations;
     // The test half, beside a validation half; null: none.
     Evaluation::Evaluate evaluate_at_end;
     RequestStop stop_job;
@@ -92,6 +96,8 @@ class SessionHooks {
  private:
   SessionHooks() = default;
 
+  // The saver and the evaluation, in the order of their calls.
+  void AddSaver(const Options& options, const Parts& parts);
   // The factor of the learning rate of an update.
   double RateFactorOf(int64_t update) const;
   // What is made of evaluations, if anything is.
@@ -110,6 +116,8 @@ class SessionHooks {
     return added;
   }
 
+  // Null without checkpoint.keep_best. The saver's thread calls it.
+  std::unique_ptr<BestKeeper> best_keeper_;
   std::vector<std::unique_ptr<Hook>> owned_;
   std::vector<Hook*> in_order_;
   // The hooks of owned_ that are asked; null if this process has none.

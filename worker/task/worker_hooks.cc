@@ -11,6 +11,7 @@
 #include "common/cluster/task_id.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
+#include "worker/checkpoint/settled_evaluations.h"
 #include "worker/hook/summary_writer.h"
 #include "worker/task/evaluator.h"
 #include "worker/task/run_data.h"
@@ -46,6 +47,10 @@ absl::StatusOr<std::unique_ptr<WorkerHooks>> WorkerHooks::Create(
   SessionHooks::Parts parts = made->MakeParts();
   ASSIGN_OR_RETURN(parts.summaries, made->MakeSummaryParts());
   ASSIGN_OR_RETURN(made->hooks_, SessionHooks::Create(options, parts));
+  if (made->hooks_->watched() != nullptr) {
+    worker.chief->saver()->set_evaluations(
+        [watched = made->hooks_->watched()] { return watched->history(); });
+  }
   return made;
 }
 
@@ -127,6 +132,13 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
                               const std::string& folder, const EndRecord& end) {
     files->MarkFinished(folder, end, (*session)->job_state().stop());
   };
+  AddEvaluation(&parts);
+  return parts;
+}
+
+void WorkerHooks::AddEvaluation(SessionHooks::Parts* parts) const {
+  ChiefParts* const chief = worker_.chief;
+  const auto* const session = worker_.session;
   const auto evaluate_with =
       [session](Evaluator* evaluator) -> Evaluation::Evaluate {
     if (evaluator == nullptr) return nullptr;
@@ -134,9 +146,18 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
       return evaluator->Evaluate([session] { return (*session)->MayGoOn(); });
     };
   };
-  parts.evaluate = evaluate_with(chief->evaluator());
-  parts.evaluate_at_end = evaluate_with(chief->evaluator_at_end());
-  return parts;
+  parts->evaluate = evaluate_with(chief->evaluator());
+  parts->evaluate_at_end = evaluate_with(chief->evaluator_at_end());
+  parts->evaluate_cut = [chief, session](const PendingSave& cut) {
+    return chief->evaluator()->Evaluate(
+        cut.read, [session] { return (*session)->MayGoOn(); });
+  };
+  parts->settle_evaluations = [chief, options = &placed().options()](
+                                  int64_t model_epoch,
+                                  EvaluationHistory known) {
+    return SettleEvaluations(chief->file_system(), options->train_dir,
+                             model_epoch, std::move(known), options->reporter);
+  };
 }
 
 absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {

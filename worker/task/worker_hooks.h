@@ -46,6 +46,8 @@ class WorkerHooks {
   absl::StatusOr<SessionHooks::Options> MakeOptions() const;
   absl::StatusOr<Profiler::Options> ProfileOptions() const;
   SessionHooks::Parts MakeParts() const;
+  // The chief's: how it evaluates the model of now, and one that is fixed.
+  void AddEvaluation(SessionHooks::Parts* parts) const;
   absl::StatusOr<SummaryParts> MakeSummaryParts();
 
   const Worker worker_;

@@ -368,6 +368,12 @@ absl::Status ValidatePeriods(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateSummary(spec.summary()));
   RETURN_IF_ERROR(CheckNotNegative("evaluation.every_steps",
                                    spec.evaluation().every_steps()));
+  if (checkpoint.has_keep_best() && spec.evaluation().every_steps() == 0) {
+    return absl::InvalidArgumentError(
+        "checkpoint.keep_best is set but evaluation.every_steps is 0, so that "
+        "only the last model would be evaluated: set evaluation.every_steps to "
+        "the global steps between two evaluations");
+  }
   RETURN_IF_ERROR(CheckRange<int64_t>(
       "evaluation.batch_size", spec.evaluation().batch_size(), 1, kMaxBatchSize,
       absl::StrCat("from 1 to ", kMaxBatchSize)));

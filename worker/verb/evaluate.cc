@@ -14,7 +14,8 @@ CommandLineOptions Describe() {
   options.summary = absl::StrCat(
       "Evaluates a trained model on the test half of its data, or on the "
       "validation\nhalf (--half). Needs no cluster.\n\n"
-      "  worker evaluate --train_dir=run1 [--output=figures.json]\n"
+      "  worker evaluate --train_dir=run1 [--checkpoint=best] "
+      "[--output=figures.json]\n"
       "  worker evaluate --init_from=FILE.safetensors --training=FILE\n\n",
       kExitCodesHelp);
   return options;

@@ -23,6 +23,10 @@ ABSL_FLAG(std::string, half, "test",
           "The rows that are used: test, or validation (what "
           "input.validation_fraction of the training kept).");
 
+ABSL_FLAG(std::string, checkpoint, "newest",
+          "The checkpoint of --train_dir: newest, best (checkpoint.keep_best), "
+          "or a global step.");
+
 namespace muster {
 namespace {
 
@@ -48,6 +52,10 @@ absl::StatusOr<SavedRunOptions> MakeOptions(const CommandLine& command_line) {
   options.show_live = std::move(output.show_live);
   SayChanges(run, options.model.reporter);
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
+  absl::StatusOr<CheckpointChoice> checkpoint =
+      ParseCheckpointChoice(absl::GetFlag(FLAGS_checkpoint));
+  RETURN_IF_ERROR(Annotate(checkpoint.status(), "--checkpoint"));
+  options.checkpoint = *checkpoint;
   options.output = absl::GetFlag(FLAGS_output);
   ASSIGN_OR_RETURN(options.half, HalfFlag());
   ASSIGN_OR_RETURN(options.model.device_choice, DeviceFlags());
@@ -76,7 +84,9 @@ CommandLineOptions DescribeSavedVerb(const std::string& verb,
   CommandLineOptions options = TaskCommandLine(absl::StrCat("worker ", verb));
   FlagGroup output = {"Result", {"output", "half"}};
   output.flags.insert(output.flags.end(), flags.begin(), flags.end());
-  options.groups = {TrainingFlagGroup(), output,         InitFlagGroup(),
+  FlagGroup parameters = InitFlagGroup();
+  parameters.flags.insert(parameters.flags.begin(), "checkpoint");
+  options.groups = {TrainingFlagGroup(), output,         parameters,
                     DeviceFlagGroup(),   GpuFlagGroup(), LogFlagGroup()};
   DescribeModelFlags(&options);
   options.path_flags.push_back("output");

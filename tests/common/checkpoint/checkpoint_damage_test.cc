@@ -129,18 +129,18 @@ class OtherCheckpointTest : public CheckpointDamageTest {
 };
 
 TEST_F(OtherCheckpointTest, AnEditedManifestIsNotTakenForANewerOne) {
-  Edit("format_version: 4", "format_version: 6");
+  Edit("format_version: 4", "format_version: 7");
   ExpectFallback(kManifestFile, "CRC in the manifest's last line");
 }
 
 TEST_F(OtherCheckpointTest, ANewerFormatIsNamedAndNotPassedOver) {
   const CheckpointManifest manifest = ExampleManifest(2);
-  fs_.SetContents(PathOf(2, kManifestFile), *FormatManifest(manifest, 6));
+  fs_.SetContents(PathOf(2, kManifestFile), *FormatManifest(manifest, 7));
   EXPECT_THAT(CheckpointReader::OpenNewest(&fs_, kDir),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr(PathOf(2, kManifestFile)),
-                             HasSubstr("format version 6"),
-                             HasSubstr("reads up to 5"))));
+                             HasSubstr("format version 7"),
+                             HasSubstr("reads up to 6"))));
 }
 
 TEST_F(OtherCheckpointTest, TheFirstFormatIsRead) {

@@ -70,11 +70,13 @@ inline CheckpointManifest ExampleManifest(int64_t step) {
   return manifest;
 }
 
-// One whole save of `step`, with the bytes of `version`.
-inline absl::Status SaveExample(
-    FileSystem* file_system, const std::string& train_dir, int64_t step,
-    const Retention& retention, int64_t version, double trained_s = 0,
-    const std::vector<TensorDef>& parameters = ExampleParameters()) {
+// One whole save of `step`, with the bytes of `version` and what is set of
+// `set` beside the example's.
+inline absl::Status SaveWith(
+    const CheckpointManifest& set, FileSystem* file_system,
+    const std::string& train_dir, int64_t step, const Retention& retention,
+    int64_t version,
+    const std::vector<TensorDef>& parameters = SmallParameters()) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<CheckpointWriter> writer,
       CheckpointWriter::Create({file_system, train_dir, step, retention},
@@ -83,8 +85,30 @@ inline absl::Status SaveExample(
     RETURN_IF_ERROR(writer->Append(ExampleBytes(piece, version)));
   }
   CheckpointManifest manifest = ExampleManifest(step);
-  manifest.set_trained_s(trained_s);
+  manifest.MergeFrom(set);
   return writer->Commit(manifest).status();
+}
+inline absl::Status SaveExample(
+    FileSystem* file_system, const std::string& train_dir, int64_t step,
+    const Retention& retention, int64_t version, double trained_s = 0,
+    const std::vector<TensorDef>& parameters = ExampleParameters()) {
+  CheckpointManifest set;
+  set.set_trained_s(trained_s);
+  return SaveWith(set, file_system, train_dir, step, retention, version,
+                  parameters);
+}
+// One whose manifest names the best checkpoint.
+inline absl::Status SaveNamingBest(FileSystem* file_system,
+                                   const std::string& train_dir, int64_t step,
+                                   int64_t best_step, int64_t model_epoch = 3) {
+  CheckpointManifest set;
+  set.set_model_epoch(model_epoch);
+  set.mutable_evaluations()->set_global_step(step);
+  WatchedFigure* const kept = set.mutable_evaluations()->mutable_kept();
+  kept->set_metric("test_accuracy");
+  kept->set_best(0.5);
+  kept->set_best_step(best_step);
+  return SaveWith(set, file_system, train_dir, step, Retention{2, 0}, step);
 }
 inline absl::Status SaveSmall(FileSystem* file_system,
                               const std::string& train_dir, int64_t step,

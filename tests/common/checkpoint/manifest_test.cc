@@ -62,6 +62,8 @@ TEST(ManifestTest, HasTheSmallestFormatThatSaysAllItHolds) {
   ASSERT_THAT(read, IsOk());
   EXPECT_EQ(read->format_version(), 5);
   EXPECT_EQ(read->schema().format(), "csv");
+  manifest.mutable_evaluations()->set_global_step(4);
+  EXPECT_EQ(ParseManifest(*FormatManifest(manifest))->format_version(), 6);
 }
 
 TEST(ManifestTest, ReadsTheFormatThatKnowsFilesAlone) {
@@ -76,23 +78,23 @@ TEST(ManifestTest, ReadsTheFormatThatKnowsFilesAlone) {
 TEST(ManifestTest, NamesANewerFormat) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.set_muster_version("9.1");
-  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 6)),
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 7)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 6"), HasSubstr("9.1"),
-                             HasSubstr("up to 5"))));
+                       AllOf(HasSubstr("format version 7"), HasSubstr("9.1"),
+                             HasSubstr("up to 6"))));
 }
 
 // Fields, values and types that no parser of this program takes.
 TEST(ManifestTest, ANewerFormatIsNamedWhateverItHolds) {
   const std::string texts[] = {
-      "format_version: 6\nlease { holder: \"a\" until: 3 }\n",
-      "format_version: 6\nseed: \"a text now\"\n",
-      "format_version: 6\nparameters { kind: KIND_OF_LATER }\n",
-      "format_version: 6\nsyntax of later <<< }\n"};
+      "format_version: 7\nlease { holder: \"a\" until: 3 }\n",
+      "format_version: 7\nseed: \"a text now\"\n",
+      "format_version: 7\nparameters { kind: KIND_OF_LATER }\n",
+      "format_version: 7\nsyntax of later <<< }\n"};
   for (const std::string& text : texts) {
     EXPECT_THAT(ParseManifest(WithCrcLine(text)),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("format version 6")))
+                         HasSubstr("format version 7")))
         << text;
     EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss))
         << text;

@@ -80,6 +80,38 @@ TEST(RetentionTest, SurvivesRestarts) {
               IsOkAndHolds(ElementsAre(30, 29, 27, 18, 9)));
 }
 
+TEST(RetentionTest, TheBestOneStaysBesideTheNewest) {
+  EXPECT_THAT(CheckpointsToRemove({{50}, {40}, {30}, {20}}, {2, 0}, 30),
+              ElementsAre(20));
+  EXPECT_THAT(CheckpointsToRemove({{50}, {40}, {30}}, {2, 0}, 50),
+              ElementsAre(30));
+}
+
+TEST(RetentionTest, ABetterOne_LeavesTheFormerToRetention) {
+  FakeFileSystem fs("train");
+  for (const int64_t step : {1, 2, 3, 4}) {
+    ASSERT_THAT(SaveNamingBest(&fs, "train", step, /*best_step=*/1), IsOk());
+  }
+  EXPECT_THAT(ListCheckpoints(&fs, "train"),
+              IsOkAndHolds(ElementsAre(4, 3, 1)));
+  ASSERT_THAT(SaveNamingBest(&fs, "train", 5, /*best_step=*/5), IsOk());
+  ASSERT_THAT(SaveNamingBest(&fs, "train", 6, /*best_step=*/5), IsOk());
+  ASSERT_THAT(SaveNamingBest(&fs, "train", 7, /*best_step=*/5), IsOk());
+  EXPECT_THAT(ListCheckpoints(&fs, "train"),
+              IsOkAndHolds(ElementsAre(7, 6, 5)));
+}
+
+TEST(RetentionTest, ASaveOfABetterOneThatFails_LeavesTheFormer) {
+  FakeFileSystem fs("train");
+  for (const int64_t step : {1, 2, 3}) {
+    ASSERT_THAT(SaveNamingBest(&fs, "train", step, /*best_step=*/1), IsOk());
+  }
+  fs.FailFrom(10, absl::ResourceExhaustedError("full"));
+  ASSERT_FALSE(SaveNamingBest(&fs, "train", 4, /*best_step=*/4).ok());
+  EXPECT_THAT(ListCheckpoints(&fs, "train"),
+              IsOkAndHolds(ElementsAre(3, 2, 1)));
+}
+
 TEST(RetentionTest, ADamagedManifestKeepsNothingForGood) {
   FakeFileSystem fs("train");
   for (int64_t step = 1; step <= 3; ++step) {

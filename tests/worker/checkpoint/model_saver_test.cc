@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/train_dir.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_file_system.h"
 #include "tests/testing/fake_parameter_link.h"
@@ -40,6 +43,7 @@ class ModelSaverTest : public ::testing::Test {
     options.train_dir = "train";
     options.placed = &placed_;
     saver_ = std::make_unique<ModelSaver>(options);
+    saver_->set_evaluations([this] { return evaluations_; });
     saver_->Enter(1, absl::ZeroDuration());
   }
 
@@ -49,9 +53,54 @@ class ModelSaverTest : public ::testing::Test {
   RoundCoordination coordination_{kRound};
   RoundPauser rounds_{&clock_, &coordination_, Sender()};
   PlacedModel placed_;
+  // Those of a run whose best model is of `step`.
+  static EvaluationHistory WithBest(int64_t step) {
+    EvaluationHistory history;
+    history.mutable_kept()->set_metric("test_loss");
+    history.mutable_kept()->set_best_step(step);
+    return history;
+  }
+  // Of the only checkpoint, which is of the step before the round.
+  CheckpointManifest Manifest() {
+    const auto manifest = ReadManifestFile(
+        &files_, absl::StrCat("train/", CheckpointName(kRound - 1)));
+    EXPECT_THAT(manifest, IsOk());
+    return *manifest;
+  }
+
   FakeFileSystem files_{"train"};
+  EvaluationHistory evaluations_;
   std::unique_ptr<ModelSaver> saver_;
 };
+
+TEST_F(ModelSaverTest, TheManifestHasWhatWasEvaluatedUntilTheCut) {
+  evaluations_ = WithBest(3);
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  evaluations_ = WithBest(5);
+  ASSERT_THAT(save->write(), IsOk());
+  EXPECT_EQ(Manifest().evaluations().kept().best_step(), 3);
+}
+
+TEST_F(ModelSaverTest, ABestModel_TakesThePlaceOfAnotherOfItsStep) {
+  ASSERT_THAT(saver_->Begin()->write(), IsOk());
+  clock_.Advance(absl::Seconds(9));
+  const auto best = saver_->Begin();
+  ASSERT_THAT(best, IsOk());
+  ASSERT_THAT(best->write_best(WithBest(kRound - 1)), IsOk());
+  EXPECT_EQ(Manifest().trained_s(), 9);
+  EXPECT_EQ(Manifest().evaluations().kept().best_step(), kRound - 1);
+}
+
+// Its values may be others, with as many steps.
+TEST_F(ModelSaverTest, ALaterSaveOfTheBestsStep_LeavesTheBest) {
+  evaluations_ = WithBest(kRound - 1);
+  ASSERT_THAT(saver_->Begin()->write_best(evaluations_), IsOk());
+  clock_.Advance(absl::Seconds(9));
+  EXPECT_THAT(saver_->Begin()->write(),
+              IsOkAndHolds(absl::StrCat("train/", CheckpointName(kRound - 1))));
+  EXPECT_EQ(Manifest().trained_s(), 0);
+}
 
 TEST_F(ModelSaverTest, CutsEveryShardAtTheHeldRound) {
   const auto save = saver_->Begin();

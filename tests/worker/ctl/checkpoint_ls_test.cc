@@ -7,7 +7,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CheckpointLsTest : public VerbFixture {
  protected:
@@ -23,6 +25,13 @@ TEST_F(CheckpointLsTest, ListsATrainDir) {
               ContainsRegex("ckpt-000000000010  whole  step=10 epoch=3 .*"
                             "parameters=3 bytes=[0-9]+\n"
                             "ckpt-000000000020  whole  step=20 "));
+}
+
+TEST_F(CheckpointLsTest, NamesTheBestOneIfOneIsKept) {
+  EXPECT_THAT(List("train").out, Not(HasSubstr("best")));
+  ASSERT_THAT(SaveNamingBest(&fs_, "train", 30, /*best_step=*/10), IsOk());
+  EXPECT_THAT(List("train").out,
+              EndsWith("\nbest   ckpt-000000000010  test_accuracy=0.5\n"));
 }
 
 TEST_F(CheckpointLsTest, ListsTheTensorsOfOne) {

@@ -157,5 +157,18 @@ TEST(EvaluationWatchTest, PatienceZeroAndNegativeChange_AreRefusedByName) {
                HasSubstr("stop.plateau.min_change")));
 }
 
+TEST(EvaluationWatchTest, AddKept_CountsForTheBestModelAlone) {
+  EvaluationWatch watch = MakeWatch(
+      "stop { plateau { metric: 'validation_loss' patience: 2 } } "
+      "checkpoint { keep_best { metric: 'validation_loss' } }");
+  EXPECT_TRUE(watch.Add(10, WithLoss(5)).is_best);
+  EXPECT_FALSE(watch.AddKept(10, WithLoss(4))) << "its step is counted";
+  EXPECT_FALSE(watch.AddKept(15, WithLoss(6)));
+  EXPECT_TRUE(watch.AddKept(16, WithLoss(4)));
+  EXPECT_EQ(watch.history().kept().best_step(), 16);
+  EXPECT_EQ(watch.history().stop().best_step(), 10);
+  EXPECT_EQ(watch.history().stop().bad_evaluations(), 0);
+}
+
 }  // namespace
 }  // namespace muster

@@ -191,10 +191,15 @@ TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
   std::set<std::string> at_the_save;
   const CheckpointSaver::Begin begin =
       WriteSummariesFirst(writer_.get(), [&]() -> absl::StatusOr<PendingSave> {
-        return PendingSave{1, [&]() -> absl::StatusOr<std::string> {
-                             at_the_save = Tags();
-                             return "ckpt-1";
-                           }};
+        PendingSave save;
+        save.write = [&]() -> absl::StatusOr<std::string> {
+          at_the_save = Tags();
+          return "ckpt-1";
+        };
+        save.write_best = [write = save.write](const EvaluationHistory&) {
+          return write();
+        };
+        return save;
       });
   MakeEvaluationSummaries(writer_.get(), {})(
       1, {10, 1, {{{"accuracy", 0.5}}, {}}});
@@ -203,6 +208,10 @@ TEST_F(SummaryHooksTest, ACheckpointIsNotAheadOfTheCurves) {
   EXPECT_TRUE(Tags().empty());
   EXPECT_EQ(save->write().value(), "ckpt-1");
   EXPECT_EQ(at_the_save.count("test_loss"), 1u);
+  MakeEvaluationSummaries(writer_.get(), {})(
+      2, {10, 1, {{{"precision", 0.5}}, {}}});
+  EXPECT_EQ(save->write_best({}).value(), "ckpt-1");
+  EXPECT_EQ(at_the_save.count("test_precision"), 1u);
 }
 
 TEST_F(SummaryHooksTest, ASaveThatDoesNotBeginIsHandedOn) {

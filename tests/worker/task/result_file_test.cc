@@ -78,6 +78,20 @@ TEST(ResultFileTest, WithoutATestHalf_HasNoFiguresOfOne) {
   EXPECT_NE(json->Find("final_loss"), nullptr);
 }
 
+TEST(ResultFileTest, TellsTheBestCheckpointIfOneIsKept) {
+  TrainingResult result;
+  EXPECT_EQ(ParseJson(ResultJson(result))->Find("best"), nullptr);
+  result.best = {"run/ckpt-000000001200", 1200, "test_accuracy", 0.912345678};
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  const JsonValue* const best = json->Find("best");
+  ASSERT_NE(best, nullptr);
+  EXPECT_EQ(best->Find("checkpoint")->text, "run/ckpt-000000001200");
+  EXPECT_EQ(best->Find("step")->text, "1200");
+  EXPECT_EQ(best->Find("metric")->text, "test_accuracy");
+  EXPECT_EQ(best->Find("value")->text, "0.912345678");
+}
+
 TEST(ResultFileTest, TellsTheNumbersOfTheReplication) {
   TrainingResult result;
   result.replication = "sync";

@@ -22,7 +22,15 @@ class SessionHooksTest : public ::testing::Test {
     SessionHooks::Parts parts;
     parts.begin_save = [this]() -> absl::StatusOr<PendingSave> {
       calls_.push_back("save");
-      return PendingSave{1, [] { return std::string("ckpt-1"); }};
+      PendingSave save;
+      save.global_step = 1;
+      save.write = [] { return std::string("ckpt-1"); };
+      save.write_best =
+          [](const EvaluationHistory& history) -> absl::StatusOr<std::string> {
+        return "best-" + history.kept().metric();
+      };
+      save.discard = [this] { calls_.push_back("discard"); };
+      return save;
     };
     parts.stop_job = [this](absl::string_view reason, const absl::Status&) {
       calls_.emplace_back(reason);
@@ -31,10 +39,18 @@ class SessionHooksTest : public ::testing::Test {
       calls_.push_back(path);
       return absl::OkStatus();
     };
+    parts.settle_evaluations = [](int64_t, EvaluationHistory known) {
+      return known;
+    };
     if (has_test_half_) {
       parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
         calls_.push_back("evaluate");
         return EvaluationResult{"test", 10, 1, {{{"accuracy", 0.5}}, {}}};
+      };
+      parts.evaluate_cut =
+          [this](const PendingSave&) -> absl::StatusOr<EvaluationResult> {
+        calls_.push_back("evaluate cut");
+        return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
       };
     }
     if (evaluates_at_end_) {
@@ -87,6 +103,34 @@ TEST_F(SessionHooksTest, TheTestHalfBesideAValidationHalf_StopsNoJob) {
   EXPECT_EQ(calls_, (std::vector<std::string>{"evaluate", "evaluate",
                                               "evaluate at end"}));
   EXPECT_THAT(hooks->evaluated(), SizeIs(2));
+}
+
+TEST_F(SessionHooksTest, AChiefThatKeepsTheBest_EvaluatesWhatItSavesLast) {
+  options_.chief = options_.saves = true;
+  options_.training.mutable_checkpoint()->mutable_keep_best();
+  options_.watch.kept.metric = "test_accuracy";
+  const auto hooks = Make();
+  End(*hooks);
+  EXPECT_EQ(calls_, (std::vector<std::string>{"save", "save", "evaluate cut"}));
+  EXPECT_EQ(hooks->newest_checkpoint(), "best-test_accuracy");
+  EXPECT_EQ(hooks->watched()->history().kept().best_step(), 1);
+}
+
+// Both are due after the step.
+TEST_F(SessionHooksTest, ABestModelIsSavedOnceWhereASaveIsDue) {
+  options_.chief = options_.saves = true;
+  options_.training.mutable_checkpoint()->mutable_keep_best();
+  options_.training.mutable_checkpoint()->set_every_steps(1);
+  options_.training.mutable_evaluation()->set_every_steps(1);
+  options_.watch.kept.metric = "test_accuracy";
+  const auto hooks = Make();
+  StepRecord step;
+  step.step = step.global_step = 1;
+  for (Hook* hook : hooks->in_order()) {
+    EXPECT_THAT(hook->AfterStep(step), IsOk());
+  }
+  hooks->WaitForSaves();
+  EXPECT_EQ(calls_, (std::vector<std::string>{"save", "evaluate cut"}));
 }
 
 TEST_F(SessionHooksTest, ChiefWithoutATestHalfSavesAndEvaluatesNothing) {

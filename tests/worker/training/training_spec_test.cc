@@ -169,6 +169,8 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"stop.seconds=nan", "stop.seconds"},
       {"stop.target_accuracy=90", "stop.target_accuracy must be from 0 to 1"},
       {"stop.target_accuracy=0.9", "evaluation.every_steps is 0"},
+      {"checkpoint.keep_best.metric=test_loss",
+       "checkpoint.keep_best is set but evaluation.every_steps is 0"},
       {"stop.plateau.patience=3", "stop.plateau is set but evaluation."},
       {"non_finite.max_refusals=-1", "non_finite.max_refusals must be 1"},
       {"log_tensors.every_steps=-1", "log_tensors.every_steps"},
