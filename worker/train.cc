@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/logging.h"
+#include "common/base/printing.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_resolver.h"
@@ -29,7 +30,6 @@
 #include "common/tls/task_keys.h"
 #include "spdlog/spdlog.h"
 #include "worker/task/evaluator_task.h"
-#include "worker/task/printing.h"
 #include "worker/task/signal_target.h"
 #include "worker/task/worker_options.h"
 #include "worker/training/replication_settings.h"
@@ -150,7 +150,6 @@ absl::StatusOr<LinkChoice> LinkFlag(const ResolvedCluster& cluster) {
 PrintingOptions PrintingFlags(const TaskId& self) {
   PrintingOptions options;
   options.label = absl::StrCat(self.job(), " ", self.index());
-  options.progress_every = absl::GetFlag(FLAGS_progress_every);
   options.no_color = Environment("NO_COLOR");
   options.columns = Environment("COLUMNS");
   return options;
@@ -232,6 +231,9 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   options.log_device_placement = absl::GetFlag(FLAGS_log_device_placement);
   options.max_wait = absl::GetFlag(FLAGS_max_wait);
   options.incarnation = NewIncarnation();
+  ProgressOutput output = MakePrinting(PrintingFlags(cluster.task));
+  options.reporter = std::move(output.reporter);
+  options.show_live = std::move(output.show_live);
   ASSIGN_OR_RETURN(options.device_choice, DeviceFlags());
   ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
   ASSIGN_OR_RETURN(const ComputeThreads threads,
@@ -251,16 +253,14 @@ absl::StatusOr<WorkerOptions> MakeWorkerOptions(
       WorkerOptions options,
       MakeTaskOptions<WorkerOptions>(cluster, std::move(run.training)));
   ASSIGN_OR_RETURN(options.profiled, ProfileFlag());
-  Printing printing = MakePrinting(PrintingFlags(cluster.task));
-  options.progress = std::move(printing.progress);
-  options.write_progress = std::move(printing.write_progress);
-  options.reporter = std::move(printing.reporter);
+  options.progress_every = absl::GetFlag(FLAGS_progress_every);
   ASSIGN_OR_RETURN(
       options.init,
       InitFlags(command_line, !absl::GetFlag(FLAGS_read_from).empty()));
   ASSIGN_OR_RETURN(options.read_from, ReadFromFlag(cluster.spec, options.init));
+  options.overrides = Repeated(command_line, "set");
   options.stop_source =
-      StopSource(options.training, run.source, Repeated(command_line, "set"));
+      StopSource(options.training, run.source, options.overrides);
   return options;
 }
 
@@ -281,7 +281,6 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   auto options =
       MakeTaskOptions<EvaluatorOptions>(cluster, std::move(training));
   if (!options.ok()) return FailVerb(options.status());
-  options->reporter = MakePrinting(PrintingFlags(cluster.task)).reporter;
   const absl::Status fits = CheckNoStepFlags();
   if (!fits.ok()) return FailVerb(fits);
   StopLatch latch;

@@ -50,12 +50,19 @@ absl::Status CheckEntry(const SafetensorsEntry& wanted,
       "' of shape ", wanted.shape.ToString()));
 }
 
+int64_t BytesOf(const CheckpointManifest& manifest) {
+  int64_t bytes = 0;
+  for (const CheckpointFile& file : manifest.files()) bytes += file.bytes();
+  return bytes;
+}
+
 // Is the file what the manifest promises? `first_tensor` is the manifest's
 // index of the file's first tensor.
 absl::Status CheckFile(const CheckpointManifest& manifest,
                        const CheckpointFile& file, int first_tensor,
                        const std::vector<SafetensorsEntry>& wanted,
-                       const SafetensorsReader& reader) {
+                       const SafetensorsReader& reader,
+                       WorkProgress* progress) {
   if (reader.file_bytes() != file.bytes() ||
       reader.entries().size() != wanted.size()) {
     return absl::DataLossError(absl::StrCat(
@@ -71,6 +78,7 @@ absl::Status CheckFile(const CheckpointManifest& manifest,
       return absl::DataLossError(absl::StrCat(
           "tensor '", wanted[i].name, "' is damaged: its CRC does not fit"));
     }
+    progress->Add(reader.entries()[i].end - reader.entries()[i].begin);
   }
   return absl::OkStatus();
 }
@@ -78,13 +86,13 @@ absl::Status CheckFile(const CheckpointManifest& manifest,
 absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenFile(
     FileSystem* file_system, const std::string& folder,
     const CheckpointManifest& manifest, int file, int first_tensor,
-    const std::vector<SafetensorsEntry>& wanted) {
+    const std::vector<SafetensorsEntry>& wanted, WorkProgress* progress) {
   const std::string path =
       absl::StrCat(folder, "/", manifest.files(file).name());
   ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsReader> reader,
                    SafetensorsReader::Open(file_system, path));
-  const absl::Status fits =
-      CheckFile(manifest, manifest.files(file), first_tensor, wanted, *reader);
+  const absl::Status fits = CheckFile(manifest, manifest.files(file),
+                                      first_tensor, wanted, *reader, progress);
   const std::string context = absl::StrCat("read '", path, "'");
   // A read that failed has said so.
   if (absl::StartsWith(fits.message(), context)) return fits;
@@ -105,27 +113,32 @@ CheckpointReader::CheckpointReader(
       slots_(std::move(slots)) {}
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
-    FileSystem* file_system, const std::string& path) {
+    FileSystem* file_system, const std::string& path, WorkProgress* progress) {
   ASSIGN_OR_RETURN(CheckpointManifest manifest,
                    ReadManifestFile(file_system, path));
   absl::StatusOr<CheckpointLayout> layout = PromisedLayout(manifest);
   if (!layout.ok()) {
     return Annotate(layout.status(), absl::StrCat("read '", path, "'"));
   }
+  WorkProgress silent;
+  if (progress == nullptr) progress = &silent;
+  progress->Begin(
+      {absl::StrCat("check of ", path), BytesOf(manifest), "MB", 1'000'000});
   ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsReader> parameters,
                    OpenFile(file_system, path, manifest, /*file=*/0,
-                            /*first_tensor=*/0, layout->parameters));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<SafetensorsReader> slots,
-      OpenFile(file_system, path, manifest, /*file=*/1,
-               static_cast<int>(layout->parameters.size()), layout->slots));
+                            /*first_tensor=*/0, layout->parameters, progress));
+  ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsReader> slots,
+                   OpenFile(file_system, path, manifest, /*file=*/1,
+                            static_cast<int>(layout->parameters.size()),
+                            layout->slots, progress));
   return std::unique_ptr<CheckpointReader>(
       new CheckpointReader(path, std::move(manifest), *std::move(layout),
                            std::move(parameters), std::move(slots)));
 }
 
 absl::StatusOr<CheckpointReader::Newest> CheckpointReader::OpenNewest(
-    FileSystem* file_system, const std::string& train_dir) {
+    FileSystem* file_system, const std::string& train_dir,
+    WorkProgress* progress) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
                    ListCheckpoints(file_system, train_dir));
   if (steps.empty()) {
@@ -136,7 +149,7 @@ absl::StatusOr<CheckpointReader::Newest> CheckpointReader::OpenNewest(
   for (const int64_t step : steps) {
     const std::string path = absl::StrCat(train_dir, "/", CheckpointName(step));
     absl::StatusOr<std::unique_ptr<CheckpointReader>> reader =
-        Open(file_system, path);
+        Open(file_system, path, progress);
     if (reader.ok()) {
       newest.reader = *std::move(reader);
       return newest;

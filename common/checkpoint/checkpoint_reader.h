@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/work_progress.h"
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/safetensors_reader.h"
@@ -24,18 +25,20 @@ class CheckpointReader {
   struct Newest;
 
   // Opens one checkpoint folder and reads all of it once, in small pieces, to
-  // check it. `file_system` is not kept. Errors: DataLoss naming file and
-  // tensor; NotFound if a file is missing; FailedPrecondition for a newer
-  // format version; the file system's.
+  // check it. `progress`, if there is one, shows that; nothing is kept. Errors:
+  // DataLoss naming file and tensor; NotFound if a file is missing;
+  // FailedPrecondition for a newer format version; the file system's.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
-      FileSystem* file_system, const std::string& path);
+      FileSystem* file_system, const std::string& path,
+      WorkProgress* progress = nullptr);
 
   // Opens the newest whole checkpoint of a train_dir. Errors: NotFound if
   // there is none at all (or no train_dir); DataLoss naming each if there are
   // some and all are damaged; FailedPrecondition as Open: a program that is
   // too old does not quietly fall back; stopped, if the file system is.
   static absl::StatusOr<Newest> OpenNewest(FileSystem* file_system,
-                                           const std::string& train_dir);
+                                           const std::string& train_dir,
+                                           WorkProgress* progress = nullptr);
 
   const std::string& path() const { return path_; }
   const CheckpointManifest& manifest() const { return manifest_; }

@@ -43,6 +43,9 @@ EventFile::EventFile(Options options) : options_(std::move(options)) {}
 
 absl::Status EventFile::Append(absl::string_view records, int64_t first_step) {
   std::string head;
+  const auto size = static_cast<int64_t>(records.size());
+  // One that has only its head takes any records.
+  if (bytes_ > 0 && bytes_ + size > options_.max_bytes) file_.reset();
   if (file_ == nullptr) {
     RETURN_IF_ERROR(Open());
     Event version;
@@ -51,9 +54,8 @@ absl::Status EventFile::Append(absl::string_view records, int64_t first_step) {
     version.set_file_version(kFileVersion);
     version.mutable_source_metadata()->set_writer(kWriter);
     head = EventRecord(version);
-    if (count_ > 1) {
-      // Not the first file of this process: what the last one has of these
-      // steps comes again.
+    if (torn_) {
+      // What the file before has of these steps comes again.
       version.clear_file_version();
       version.clear_source_metadata();
       version.set_step(first_step);
@@ -62,6 +64,8 @@ absl::Status EventFile::Append(absl::string_view records, int64_t first_step) {
     }
   }
   const absl::Status status = file_->Append(absl::StrCat(head, records));
+  torn_ = !status.ok();
+  bytes_ += size;
   if (!status.ok()) file_.reset();
   // A file without a record would only be litter.
   if (!status.ok() && !head.empty()) {
@@ -79,6 +83,7 @@ absl::Status EventFile::Open() {
       std::max(absl::ToUnixSeconds(options_.wall_now()), newest + 1),
       FileNamePart(options_.host), options_.process_id, count_);
   ASSIGN_OR_RETURN(file_, options_.file_system->CreateFile(path_));
+  bytes_ = 0;
   return absl::OkStatus();
 }
 

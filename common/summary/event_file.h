@@ -16,10 +16,10 @@
 namespace muster {
 
 // The files of one writer's folder, to which whole records are appended. A
-// file is made at the first Append; after an error the next Append makes
-// another, because the old one may end in a torn record, behind which nothing
-// is read. TensorBoard reads the files of a folder in the order of their
-// names, which begin with the time. One thread.
+// file is made at the first Append, and where one is full; after an error the
+// next Append makes another, because the old one may end in a torn record,
+// behind which nothing is read. TensorBoard reads the files of a folder in the
+// order of their names, which begin with the time. One thread.
 class EventFile {
  public:
   struct Options {
@@ -32,6 +32,9 @@ class EventFile {
     int64_t process_id = 0;
     // The time of day.
     std::function<absl::Time()> wall_now = absl::Now;
+    // An Append that would make a file longer goes into the next one, so that
+    // old points can be removed, or copied, apart from new ones.
+    int64_t max_bytes = int64_t{64} << 20;
   };
 
   explicit EventFile(Options options);
@@ -52,8 +55,12 @@ class EventFile {
   const Options options_;
   std::unique_ptr<WritableFile> file_;
   std::string path_;
+  // Written into file_.
+  int64_t bytes_ = 0;
   // Files made so far.
   int64_t count_ = 0;
+  // The last Append failed: its records may be in the file before.
+  bool torn_ = false;
 };
 
 // `event` as a record.

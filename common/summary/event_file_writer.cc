@@ -40,8 +40,7 @@ void EventFileWriter::AddSessionStart(int64_t step) {
 }
 
 void EventFileWriter::AddEvent(Event event) {
-  event.set_wall_time(
-      absl::ToDoubleSeconds(options_.file.wall_now() - absl::UnixEpoch()));
+  event.set_wall_time(absl::ToDoubleSeconds(WallNow() - absl::UnixEpoch()));
   const std::string record = EventRecord(event);
   absl::MutexLock lock(&mu_);
   if (static_cast<int64_t>(waiting_.records.size() + record.size()) >

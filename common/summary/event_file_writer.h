@@ -53,6 +53,9 @@ class EventFileWriter {
   // above: TensorBoard forgets what it has of those steps.
   void AddSessionStart(int64_t step);
 
+  // The time of day that events are stamped with.
+  absl::Time WallNow() const { return options_.file.wall_now(); }
+
   // Returns when what was added before has been written, or could not be.
   void Flush();
 

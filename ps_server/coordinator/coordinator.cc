@@ -257,7 +257,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
     return Resume(request, now);
   }
   if (epoch.IsRepeat(request)) {
-    RETURN_IF_ERROR(AdoptStop(request, now));
+    RETURN_IF_ERROR(end_.ChangeStop(request, now));
     *reply.mutable_state() = State();
     return reply;
   }
@@ -295,25 +295,8 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
 absl::Status Coordinator::StartSteps(const CommitEpochRequest& commit,
                                      absl::Time now) {
   RETURN_IF_ERROR(saves_.Start(commit, now));
-  stop_ = commit.stop();
+  end_.SetStop(commit.stop());
   return steps_.Start(commit, now);
-}
-
-absl::Status Coordinator::AdoptStop(const CommitEpochRequest& request,
-                                    absl::Time now) {
-  if (phase() != RUNNING ||
-      request.stop().SerializeAsString() == stop_.SerializeAsString()) {
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(job_.budget().ChangeStop(request));
-  stop_ = request.stop();
-  job_.RaiseVersion();
-  job_.Say(absl::StrCat(TaskName(request.sender()),
-                        " has other stop conditions than the job had: they "
-                        "hold from step ",
-                        job_.budget().steps(), " on"));
-  end_.Check(now);
-  return absl::OkStatus();
 }
 
 void Coordinator::Reopen() {
@@ -372,7 +355,7 @@ JobState Coordinator::State() const {
   steps_.AddTo(state);
   state.set_may_go_on(phase() == DONE && job_.options().may_go_on);
   state.set_abandoned(end_.abandoned());
-  *state.mutable_stop() = stop_;
+  *state.mutable_stop() = end_.stop();
   const EvaluationHistory& evaluations = job_.evaluations().history();
   if (evaluations.global_step() > 0) *state.mutable_evaluations() = evaluations;
   return state;

@@ -190,8 +190,6 @@ class Coordinator {
   absl::Status StartSteps(const CommitEpochRequest& commit, absl::Time now);
   // Makes a job that is DONE INITIAL again, without members.
   void Reopen();
-  // A chief that attaches to the committed epoch may want another end of it.
-  absl::Status AdoptStop(const CommitEpochRequest& request, absl::Time now);
   // Commits the epoch that a reopened job has, with the counts that it has.
   absl::StatusOr<CommitEpochReply> Resume(const CommitEpochRequest& request,
                                           absl::Time now);
@@ -207,7 +205,6 @@ class Coordinator {
   StepScheduler steps_;
   JobEnd end_;
   Watches watches_;
-  StopSpec stop_;
 };
 
 }  // namespace muster

@@ -5,13 +5,32 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
+#include "ps_server/caller/task_name.h"
 
 namespace muster {
 
 bool JobEnd::EverybodyCame() const {
   return job_.members().Registered().size() >=
          static_cast<size_t>(std::max(0, job_.options().expected_tasks));
+}
+
+absl::Status JobEnd::ChangeStop(const CommitEpochRequest& commit,
+                                absl::Time now) {
+  if (job_.phase() != RUNNING ||
+      commit.stop().SerializeAsString() == stop_.SerializeAsString()) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(job_.budget().ChangeStop(commit));
+  stop_ = commit.stop();
+  job_.RaiseVersion();
+  job_.Say(absl::StrCat(TaskName(commit.sender()),
+                        " has other stop conditions than the job had: they "
+                        "hold from step ",
+                        job_.budget().steps(), " on"));
+  Check(now);
+  return absl::OkStatus();
 }
 
 void JobEnd::Check(absl::Time now) {

@@ -28,6 +28,13 @@ class JobEnd {
   // As JobState.abandoned.
   const std::string& abandoned() const { return abandoned_; }
 
+  // Those of the committed epoch.
+  void SetStop(const StopSpec& stop) { stop_ = stop; }
+  const StopSpec& stop() const { return stop_; }
+  // Takes the stop conditions of a chief that attaches to the committed epoch,
+  // which may want another end of it. Errors: StepBudget::ChangeStop's.
+  absl::Status ChangeStop(const CommitEpochRequest& commit, absl::Time now);
+
   // STOPPING when the limit is reached, DONE when nobody is left.
   void Check(absl::Time now);
   // The job goes on.
@@ -53,6 +60,7 @@ class JobEnd {
   StepScheduler& steps_;
 
   EndListeners listeners_;
+  StopSpec stop_;
   // The last word of a caller that is no member; at first, of the start.
   absl::Time others_heard_ = absl::InfinitePast();
   std::string abandoned_;

@@ -25,14 +25,15 @@ absl::StatusOr<PartFate> AsyncPolicy::CheckPart(
   return PartFate::kAccepted;
 }
 
-void AsyncPolicy::OnPart(PushedPart part, const TensorTable& /*tensors*/,
+bool AsyncPolicy::OnPart(PushedPart part, const TensorTable& /*tensors*/,
                          PartApplier& applier) {
   if (scales_learning_rate_) {
     part.rate_factor /=
         static_cast<double>(std::max<int64_t>(1, part.staleness));
   }
-  applier.Apply(part);
+  const bool is_published = applier.Apply(part);
   if (part.begins_step) applier.CountUpdate();
+  return is_published;
 }
 
 absl::Status AsyncPolicy::OnToken(absl::string_view what,

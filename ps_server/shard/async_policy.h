@@ -31,7 +31,7 @@ class AsyncPolicy : public ReplicationPolicy {
   absl::StatusOr<PartFate> CheckPart(absl::string_view what,
                                      const PushedPart& part,
                                      const TensorTable& tensors) const override;
-  void OnPart(PushedPart part, const TensorTable& tensors,
+  bool OnPart(PushedPart part, const TensorTable& tensors,
               PartApplier& applier) override;
   absl::Status OnToken(absl::string_view what, const StepToken& token,
                        const TensorTable& tensors,

@@ -60,8 +60,9 @@ class PartApplier {
  public:
   virtual ~PartApplier() = default;
 
-  // Applies one part. REQUIRES: it was checked against the present tensors.
-  virtual void Apply(const PushedPart& part) = 0;
+  // Applies one part; returns whether the new values are at its publish_to.
+  // REQUIRES: it was checked against the present tensors.
+  virtual bool Apply(const PushedPart& part) = 0;
   // Writes the gradient (a state tensor's delta) of one block; called from
   // several threads at once, for each block by one of them.
   using BlockGradient = absl::FunctionRef<void(int tensor, int64_t block,
@@ -92,9 +93,9 @@ class ReplicationPolicy {
       absl::string_view what, const PushedPart& part,
       const TensorTable& tensors) const = 0;
 
-  // Applies `part` now, or keeps it for a later call.
-  // REQUIRES: CheckPart has just said kAccepted.
-  virtual void OnPart(PushedPart part, const TensorTable& tensors,
+  // Applies `part` now, and returns what Apply does; or keeps it for a later
+  // call, and returns false. REQUIRES: CheckPart has just said kAccepted.
+  virtual bool OnPart(PushedPart part, const TensorTable& tensors,
                       PartApplier& applier) = 0;
 
   // Makes the update that `token` tells of, if it was not made yet; the values

@@ -240,9 +240,10 @@ absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
                                   const ValueMemory& memory) {
   const std::vector<CheckedSlice> slices = part.slices;
   const Codec* const codec = part.publish_codec;
+  // Whether the new values are at part.publish_to.
   const auto accept = [&] {
-    if (fate != PartFate::kAccepted) return;
-    definition_.policy->OnPart(std::move(part), tensors_, *this);
+    return fate == PartFate::kAccepted &&
+           definition_.policy->OnPart(std::move(part), tensors_, *this);
   };
   if (!wants_values || slices.empty()) {
     accept();
@@ -254,9 +255,7 @@ absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
   }
   return MakeValues(slices, codec, memory, [&](char* data) {
     part.publish_to = data;
-    accept();
-    if (std::exchange(is_published_, false)) return;
-    WriteValues(tensors_, slices, codec, data);
+    if (!accept()) WriteValues(tensors_, slices, codec, data);
   });
 }
 
@@ -393,11 +392,11 @@ void ShardModel::CountUpdate() {
   ++counters_.steps;
 }
 
-void ShardModel::Apply(const PushedPart& part) {
+bool ShardModel::Apply(const PushedPart& part) {
   applier_.ApplyPart(
       part, {&tensors_, definition_.rule.get(), &snapshot_, held_.holder()});
   held_.SetBehind();
-  is_published_ = part.publish_to != nullptr;
+  return part.publish_to != nullptr;
 }
 
 void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,

@@ -135,7 +135,7 @@ class ShardModel : private PartApplier {
                         absl::FunctionRef<void(char* data)> fill);
 
   // ---- PartApplier -------------------------------------------------------
-  void Apply(const PushedPart& part) override;
+  bool Apply(const PushedPart& part) override;
   void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override;
   void CountUpdate() override;
@@ -155,9 +155,6 @@ class ShardModel : private PartApplier {
   Sender snapshot_owner_;
   uint64_t next_snapshot_ = 1;
   DeviceResidentParameters held_;
-
-  // Whether Apply has written the new values of the push under way.
-  bool is_published_ = false;
 };
 
 }  // namespace muster

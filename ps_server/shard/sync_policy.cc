@@ -87,7 +87,7 @@ absl::StatusOr<PartFate> SyncPolicy::CheckPart(
       " of ", max_bytes_, " already; use more ps tasks or fewer workers"));
 }
 
-void SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
+bool SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
                         PartApplier& /*applier*/) {
   const BlockNumbers numbers(tensors);
   if (Find(part) == nullptr) {
@@ -103,6 +103,7 @@ void SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
   bytes_ += static_cast<int64_t>(part.data.size());
   part.data = kept_.Copy(part.data);
   gradient.Add(std::move(part), numbers, tensors);
+  return false;
 }
 
 absl::Status SyncPolicy::CheckChosen(absl::string_view what,

@@ -32,7 +32,7 @@ class SyncPolicy : public ReplicationPolicy {
   absl::StatusOr<PartFate> CheckPart(absl::string_view what,
                                      const PushedPart& part,
                                      const TensorTable& tensors) const override;
-  void OnPart(PushedPart part, const TensorTable& tensors,
+  bool OnPart(PushedPart part, const TensorTable& tensors,
               PartApplier& applier) override;
   // A token without a round tells nothing.
   absl::Status OnToken(absl::string_view what, const StepToken& token,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 from base import places
@@ -13,6 +14,8 @@ from . import predictions
 
 # Of probabilities, each by itself.
 SIGMOID_LOSS = 'type: "sigmoid_cross_entropy"'
+# Fields of rows that weigh more or less in a loss.
+WEIGHTS = re.compile(r"^\s*(class_weight|weight_column)\b", re.MULTILINE)
 # Counts, which have no mean.
 COUNTS = ("test_examples", "test_non_finite_rows")
 
@@ -41,9 +44,10 @@ class Answers:
         with open(labels, "rb") as file:
             return path, file.read()
 
-    def mean(self, members):
-        """Writes predictions.npy and labels.npy; returns the mean's figures.
-        Raises Failure if the members' rows have other labels."""
+    def mean(self, members, names):
+        """Writes predictions.npy and labels.npy; returns the mean's figures,
+        those of `names` as far as a mean has them. Raises Failure if the
+        members' rows have other labels."""
         paths = []
         first = None
         for member in members:
@@ -56,9 +60,18 @@ class Answers:
             first = labels
         rows = predictions.mean(paths)
         predictions.write(os.path.join(self._folder, "predictions.npy"), rows)
-        return predictions.figures(
+        figures = predictions.figures(
             rows, predictions.read(os.path.join(self._folder, "labels.npy")),
-            _has_sigmoid(members[0]))
+            SIGMOID_LOSS in _training(members[0]), names)
+        if self.has_weights(members):
+            figures["test_loss"] = None
+        return figures
+
+    @staticmethod
+    def has_weights(members):
+        """Whether rows weigh more or less in a member's loss: predictions do
+        not say how much."""
+        return any(WEIGHTS.search(_training(member)) for member in members)
 
     def _run(self, verb, member, *flags):
         parent = os.getpid()
@@ -72,12 +85,13 @@ class Answers:
                 ended.stderr.splitlines())), exit_code=ended.returncode)
 
 
-def _has_sigmoid(member):
+def _training(member):
+    """Its text."""
     path = os.path.join(member.train_dir, "training.textproto")
     if not os.path.exists(path):  # A run of Muster before it wrote schemas.
         path = os.path.join(member.train_dir, "kept_training.textproto")
     with open(path, encoding="utf-8") as file:
-        return SIGMOID_LOSS in file.read()
+        return file.read()
 
 
 def summary(members, figures, of_mean):

@@ -60,11 +60,14 @@ def _evaluate(driver, options, each, shares):
     answers = Answers(options.bin_dir, options.ensemble_dir,
                       ["--device=cpu"] if on_cpu else [], each[0].get("seed"))
     figures = [answers.evaluate(member) for member in done]
-    result = summary(done, figures, answers.mean(done))
+    result = summary(done, figures, answers.mean(done, figures[0]))
     path = os.path.join(options.ensemble_dir, "result.json")
     write_whole(path, json.dumps(result, indent=1) + "\n")
     print(table(result), flush=True)
     driver.say("result      %s" % path)
+    if answers.has_weights(done):
+        driver.say("the ensemble has no test_loss: class_weight and "
+                   "input.weight_column are not known of its predictions")
     if failed:
         driver.say("%d of %d members failed; the same command tries them again"
                    % (failed, len(driver.records)))

@@ -8,6 +8,8 @@ import operator
 from base.failure import Failure
 from trainings.record import write_whole
 
+from . import metrics
+
 MAGIC = b"\x93NUMPY\x01\x00"
 # NumPy's type: array's, of the same width.
 TYPES = {"<f4": "f", "<i8": "q"}
@@ -83,14 +85,17 @@ def mean(paths):
     return total
 
 
-def figures(rows, labels, are_probabilities):
+def figures(rows, labels, are_probabilities, names=()):
     """{name: number}, as `worker evaluate` names them, of the rows that have a
     label and are not NaN; `test_non_finite_rows` counts the NaN ones, which are
-    never right, and leave no loss (None)."""
+    never right, and leave no loss (None). `names`: those of the members, by
+    which metrics.py makes more."""
     if labels.values.typecode == "q":
-        score = _of_class
+        kind, score = "classes", _of_class
+    elif are_probabilities:
+        kind, score = "probabilities", _of_probabilities
     else:
-        score = _of_probabilities if are_probabilities else _of_numbers
+        kind, score = "numbers", _of_numbers
     known = [i for i in range(len(rows)) if not _is_bad(labels[i])]
     good = [i for i in known if not _is_bad(rows[i])]
     sums = {}
@@ -106,6 +111,10 @@ def figures(rows, labels, are_probabilities):
             found[name] = value / len(known) if whole else None
     if "test_root_mean_squared_error" in found and whole:
         found["test_root_mean_squared_error"] **= 0.5
+    pairs = [(None if _is_bad(rows[i]) else rows[i], labels[i]) for i in known]
+    found.update(metrics.find(names, pairs, kind))
+    if "test_log_loss" in names:
+        found["test_log_loss"] = found.get("test_loss")
     if not whole:
         found["test_non_finite_rows"] = len(known) - len(good)
     found["test_examples"] = len(known)

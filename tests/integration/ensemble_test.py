@@ -104,6 +104,18 @@ class EnsembleTest(harness.TestCase):
             self.assertAlmostEqual(result["ensemble"][name],
                                    result["members"][0][name], 5)
 
+    def test_a_mean_of_weighted_rows_has_no_loss(self):
+        code, output = self.ensemble(
+            "--members=1", "--set=stop.steps=20",
+            '--set=class_weight={class: "1" weight: 5}')
+        self.assertEqual(code, 0, output)
+        self.assertIn("no test_loss", output)
+        result = self.result("ens")
+        self.assertIsNone(result["ensemble"]["test_loss"])
+        self.assertGreater(result["members"][0]["test_loss"], 0)
+        self.assertEqual(result["ensemble"]["test_accuracy"],
+                         result["members"][0]["test_accuracy"])
+
     def test_mistakes_are_named_before_anything_is_trained(self):
         lines = self.write("lines", "seed=1 # the first\n\nseed=2 'a b'\n")
         os.makedirs(self.path("other"))

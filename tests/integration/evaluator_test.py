@@ -11,7 +11,7 @@ TRAINING = harness.softmax_regression(
     steps=1000, more="checkpoint { every_steps: 100 keep: 1000 }")
 ENDLESS = "--set=stop.steps=100000000"
 EVALUATED = re.compile(r"evaluated \S+/ckpt-(\d+): step=(\d+) "
-                       r"test_accuracy=(\S+) test_loss=(\S+) examples=500$")
+                       r"test_accuracy=(\S+) test_loss=(\S+) test_examples=500$")
 
 
 class EvaluatorTest(harness.TestCase):

@@ -150,7 +150,7 @@ class SyncTest(ReplicationTestCase):
             self.assertNotIn("waiting for", other.output)
         resumed = time.monotonic()
         slow.send(signal.SIGCONT)
-        slow.wait_for_line_after(r" step=\d.* dropped=\d", resumed)
+        slow.wait_for_line_after(r" step=\d.* dropped_steps=\d", resumed)
         result = self.finish(job)
         self.assertRegex(job.workers[0].output,
                          r"gradients in updates \(dropped\): /job:worker/"

@@ -1,16 +1,19 @@
 """The rules of `muster sweep`: values, samplers, tables; of `muster
 ensemble`: what its members are."""
 
+import array
 import contextlib
 import csv
 import errno
 import io
+import math
 import os
 import sys
 import types
 from unittest import mock
 
 from tests.integration import harness
+from tests.worker.metric.golden_cases import CASES, NAN, Case
 from scripts.base import python_environment
 
 sys.path.insert(0, os.path.abspath("scripts"))
@@ -18,6 +21,7 @@ sys.path.insert(0, os.path.abspath("scripts"))
 from base import launcher_flags
 from base import local_cores
 from ensemble import flags as ensemble_flags
+from ensemble import predictions
 from sweep import flags as sweep_flags
 from sweep import sampler, space, table, trial
 from sweep.driver import SweepDriver
@@ -416,6 +420,57 @@ class MembersTest(harness.TestCase):
                 (["--set-each=/nowhere"], None, "/nowhere: .*No such file")):
             with self.subTest(words), self.assertRaisesRegex(Failure, words):
                 self.overrides(*flags, lines=lines)
+
+
+def probabilities(kind, row):
+    """Of a row's outputs, as `worker predict` writes them."""
+    if any(x != x for x in row):
+        return [NAN] * len(row)
+    if kind == "numbers":
+        return row
+    if kind != "classes":
+        return [1 / (1 + math.exp(-x)) for x in row]
+    powers = [math.exp(x - max(row)) for x in row]
+    # The same sum in any order: equal rows stay equal.
+    return [power / math.fsum(powers) for power in powers]
+
+
+class MeansFiguresTest(harness.TestCase):
+
+    def rows(self, kind, rows):
+        return predictions.Rows(array.array(
+            kind, [x for row in rows for x in row]), len(rows[0]))
+
+    def figures(self, case, names):
+        return predictions.figures(
+            self.rows("d", [probabilities(case.kind, row) for row in case.x]),
+            self.rows("q" if case.kind == "classes" else "d", case.y),
+            case.kind.startswith("probabilit"), names)
+
+    def test_are_those_of_scikit_learn(self):
+        with open("tests/worker/metric/golden.txt", encoding="utf-8") as file:
+            lines = [line for line in file if not line.startswith("#")]
+        self.assertEqual(len(lines), CASES)
+        for number, line in enumerate(lines):
+            case = Case(number)
+            names = ["test_r2"] if case.kind == "numbers" else [
+                "test_precision", "test_recall", "test_f1", "test_auc",
+                "test_log_loss"]
+            found = self.figures(case, names)
+            for name, wanted in zip(names, map(float, line.split())):
+                with self.subTest(number=number, name=name):
+                    if math.isnan(wanted):
+                        self.assertIsNone(found[name])
+                    else:
+                        self.assertAlmostEqual(found[name], wanted, 9)
+
+    def test_of_the_likeliest_count_equal_ones_before(self):
+        case = Case(0)
+        case.x, case.y = [[3, 2, 1], [1, 1, 1], [1, 1, 1], [NAN, 1, 1]], [
+            [1], [1], [2], [0]]
+        found = self.figures(case, ["test_top_2_accuracy", "test_by_class"])
+        self.assertEqual(found["test_top_2_accuracy"], 0.5)
+        self.assertNotIn("test_by_class", found)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ BATCH = 128
 # Elements of each parameter.
 PARAMETERS = {"logits/bias": 10, "logits/weights": 7840}
 SCALARS = {
-    "loss", "accuracy", "gradient_norm", "learning_rate", "global_step_per_s",
+    "loss", "accuracy", "gradient_norm", "learning_rate", "steps_per_s",
     "examples_per_s", "worker_0/steps_per_s", "worker_0/examples_per_s",
     "worker_0/staleness", "input_wait", "test_accuracy", "test_loss"}
 # Scalars are float32: half of 2^-23 is the largest relative rounding error of
@@ -145,7 +145,7 @@ class TensorBoardTest(harness.TestCase):
             self.assert_steps(scalars[tag], (20,))
             self.assertTrue(close(scalars[tag][0][1], result[tag]), tag)
         for steps, examples in (
-                ("global_step_per_s", "examples_per_s"),
+                ("steps_per_s", "examples_per_s"),
                 ("worker_0/steps_per_s", "worker_0/examples_per_s")):
             for (step, a), (_, b) in zip(scalars[steps], scalars[examples]):
                 self.assertGreater(a, 0)

@@ -277,8 +277,11 @@ struct ConcatDesc {
 //   log(softmax(src)[k]);
 // correct = rows whose largest src (the first of equals) is at the label;
 // diff_src = (softmax(src) - t) / rows, zero beyond `rows`.
-//   forward: src, labels -> loss, correct, diff_src with Operands::rows
-// Labels are int32 [N], loss is float64 [1], correct is int64 [1]. Executing
+//   forward: src, labels, row_weights -> loss, correct, diff_src with
+//     Operands::rows
+// Labels are int32 [N], loss is float64 [1], correct is int64 [1]; with
+// `weighted` row_weights, float32 [N], are factors of each row's loss and
+// diff_src, whose mean is still over `rows`. Executing
 // fails with InvalidArgument if `rows` is not in [1, N] or a label not in
 // [0, classes).
 struct SoftmaxCrossEntropyDesc {
@@ -290,6 +293,7 @@ struct SoftmaxCrossEntropyDesc {
   int64_t classes = 2;
   double label_smoothing = 0;      // in [0, 1)
   Phase phase = Phase::kTraining;  // inference: no diff_src
+  bool weighted = false;
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }
@@ -304,8 +308,10 @@ struct SoftmaxCrossEntropyDesc {
 //   kSquaredError: (x - z)^2; diff_src = 2 (x - z) / (rows outputs)
 // diff_src is zero beyond `rows`. For kSigmoidCrossEntropy alone: correct =
 // rows all of whose outputs are on their target's side: x > 0 where z > 1/2.
-//   forward: src, labels -> loss, correct, diff_src with Operands::rows
-// Labels are float32 [N, outputs], loss is float64 [1], correct is int64 [1].
+//   forward: src, labels, row_weights -> loss, correct, diff_src with
+//     Operands::rows
+// Labels are float32 [N, outputs], loss is float64 [1], correct is int64 [1];
+// `weighted` as in SoftmaxCrossEntropyDesc.
 // Executing fails with InvalidArgument if `rows` is not in [1, N].
 enum class TargetLossKind { kSigmoidCrossEntropy, kSquaredError };
 struct TargetLossDesc {
@@ -317,6 +323,7 @@ struct TargetLossDesc {
   int64_t batch = 1;
   int64_t outputs = 1;
   Phase phase = Phase::kTraining;  // inference: no diff_src
+  bool weighted = false;
 
   absl::Status Validate() const;
   LayoutShapes layout_shapes() const { return {}; }

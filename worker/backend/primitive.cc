@@ -6,9 +6,10 @@ namespace muster {
 
 const char* OperandName(Operand operand) {
   static constexpr const char* kNames[kNumOperands] = {
-      "src",          "weights",   "bias",     "dst",       "diff_src",
-      "diff_weights", "diff_bias", "diff_dst", "mean",      "variance",
-      "labels",       "loss",      "correct",  "workspace", "scratch"};
+      "src",      "weights",      "bias",      "dst",
+      "diff_src", "diff_weights", "diff_bias", "diff_dst",
+      "mean",     "variance",     "labels",    "row_weights",
+      "loss",     "correct",      "workspace", "scratch"};
   return kNames[static_cast<int>(operand)];
 }
 

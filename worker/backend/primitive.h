@@ -30,6 +30,7 @@ enum class Operand {
   kMean,
   kVariance,
   kLabels,
+  kRowWeights,
   kLoss,
   kCorrect,
   kWorkspace,  // written by forward, read by its backward: keep in between

@@ -154,13 +154,10 @@ absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
 }
 
 absl::Status Diff(const VerbCall& call, VerbResult* result) {
-  FileSystem* const file_system = call.file_system;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<CheckpointReader> a,
-      OpenNewestCheckpoint(file_system, call.arguments[0], &result->out));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<CheckpointReader> b,
-      OpenNewestCheckpoint(file_system, call.arguments[1], &result->out));
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> a,
+                   OpenNewestCheckpoint(call, call.arguments[0], &result->out));
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> b,
+                   OpenNewestCheckpoint(call, call.arguments[1], &result->out));
   return Compare(*a, *b, result);
 }
 

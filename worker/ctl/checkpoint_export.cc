@@ -24,7 +24,12 @@ constexpr int64_t kPieceBytes = 1 << 20;
 
 // The parameters in the order of the file that is to be written.
 absl::Status CopyParameters(const CheckpointReader& reader,
-                            SafetensorsWriter* writer) {
+                            SafetensorsWriter* writer,
+                            const ProgressOutput& output) {
+  WorkProgress progress(output);
+  const int64_t bytes =
+      writer->entries().empty() ? 0 : writer->entries().back().end;
+  progress.Begin({"export", bytes, "MB", 1'000'000});
   std::string buffer;
   for (const SafetensorsEntry& entry : writer->entries()) {
     const int64_t elements = entry.shape.num_elements();
@@ -36,12 +41,13 @@ absl::Status CopyParameters(const CheckpointReader& reader,
       RETURN_IF_ERROR(
           reader.Read(entry.name, "", offset, count, buffer.data()));
       RETURN_IF_ERROR(writer->Append(buffer));
+      progress.Add(count * size);
     }
   }
   return writer->Finish();
 }
 
-absl::Status WriteParameters(FileSystem* file_system,
+absl::Status WriteParameters(const VerbCall& call,
                              const CheckpointReader& reader,
                              const std::string& path) {
   std::vector<SafetensorsEntry> tensors;
@@ -54,20 +60,19 @@ absl::Status WriteParameters(FileSystem* file_system,
     tensors.push_back(std::move(entry));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsWriter> writer,
-                   SafetensorsWriter::Create(file_system, path, tensors));
-  const absl::Status copied = CopyParameters(reader, writer.get());
+                   SafetensorsWriter::Create(call.file_system, path, tensors));
+  const absl::Status copied = CopyParameters(reader, writer.get(), call.output);
   if (copied.ok()) return absl::OkStatus();
   writer.reset();
-  file_system->Remove(path).IgnoreError();  // The first error is the one.
+  call.file_system->Remove(path).IgnoreError();  // The first error is the one.
   return Annotate(copied, "export");
 }
 
 absl::Status Export(const VerbCall& call, VerbResult* result) {
   const std::string& file = call.arguments[1];
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<CheckpointReader> reader,
-      OpenNewestCheckpoint(call.file_system, call.arguments[0], &result->out));
-  const absl::Status written = WriteParameters(call.file_system, *reader, file);
+  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
+                   OpenNewestCheckpoint(call, call.arguments[0], &result->out));
+  const absl::Status written = WriteParameters(call, *reader, file);
   if (absl::IsNotFound(written) || absl::IsAlreadyExists(written)) {
     return absl::InvalidArgumentError(absl::StrCat(
         written.message(), "; wanted a new file in a folder that is there"));

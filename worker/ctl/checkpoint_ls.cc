@@ -105,12 +105,12 @@ absl::Status List(const VerbCall& call, VerbResult* result) {
   const std::string& path = call.arguments[0];
   ASSIGN_OR_RETURN(const auto paths, CheckpointsIn(call.file_system, path));
   if (paths.has_value()) {
-    VerifyCheckpoints(call.file_system, *paths, result);
+    VerifyCheckpoints(call, *paths, result);
     result->out += DescribeBest(call.file_system, path);
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
-                   OpenCheckpoint(call.file_system, path));
+                   OpenCheckpoint(call, path));
   result->out += Describe(*reader);
   return absl::OkStatus();
 }

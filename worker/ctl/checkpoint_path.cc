@@ -61,17 +61,21 @@ absl::StatusOr<std::optional<std::vector<std::string>>> CheckpointsIn(
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(
-    FileSystem* file_system, const std::string& path) {
-  auto reader = CheckpointReader::Open(file_system, WithoutLinks(path));
+    const VerbCall& call, const std::string& path) {
+  WorkProgress progress(call.output);
+  auto reader =
+      CheckpointReader::Open(call.file_system, WithoutLinks(path), &progress);
   if (!reader.ok()) return NotWhole(reader.status());
   return reader;
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenNewestCheckpoint(
-    FileSystem* file_system, const std::string& path, std::string* text) {
-  ASSIGN_OR_RETURN(const auto paths, CheckpointsIn(file_system, path));
-  if (!paths.has_value()) return OpenCheckpoint(file_system, path);
-  auto newest = CheckpointReader::OpenNewest(file_system, WithoutLinks(path));
+    const VerbCall& call, const std::string& path, std::string* text) {
+  ASSIGN_OR_RETURN(const auto paths, CheckpointsIn(call.file_system, path));
+  if (!paths.has_value()) return OpenCheckpoint(call, path);
+  WorkProgress progress(call.output);
+  auto newest = CheckpointReader::OpenNewest(call.file_system,
+                                             WithoutLinks(path), &progress);
   if (!newest.ok()) return NotWhole(newest.status());
   for (const std::string& warning : newest->warnings) {
     absl::StrAppend(text, warning, "\n");
@@ -96,11 +100,11 @@ std::string SummaryOf(const CheckpointReader& reader) {
       manifest.parameters_size(), bytes);
 }
 
-void VerifyCheckpoints(FileSystem* file_system,
+void VerifyCheckpoints(const VerbCall& call,
                        const std::vector<std::string>& paths,
                        VerbResult* result) {
   for (const std::string& path : paths) {
-    const auto reader = OpenCheckpoint(file_system, path);
+    const auto reader = OpenCheckpoint(call, path);
     if (!reader.ok()) result->exit_code = kExitBadCheckpoint;
     absl::StrAppend(
         &result->out, LastPart(path),

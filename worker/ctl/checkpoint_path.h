@@ -24,19 +24,19 @@ absl::StatusOr<std::optional<std::vector<std::string>>> CheckpointsIn(
 // Opens one checkpoint, and checks every CRC. Errors: DataLoss if it is not
 // whole.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(
-    FileSystem* file_system, const std::string& path);
+    const VerbCall& call, const std::string& path);
 
 // The checkpoint at `path`, or the newest whole one of a train_dir; those that
 // are newer and not whole are said in `text`, a line each. Errors: as above.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenNewestCheckpoint(
-    FileSystem* file_system, const std::string& path, std::string* text);
+    const VerbCall& call, const std::string& path, std::string* text);
 
 // "step=100 epoch=2 saved=2026-11-21T09:00:00Z trained=12s ...".
 std::string SummaryOf(const CheckpointReader& reader);
 
 // Appends a line for each of `paths`: whole with its summary, or why not; in
 // this case the exit code is kExitBadCheckpoint.
-void VerifyCheckpoints(FileSystem* file_system,
+void VerifyCheckpoints(const VerbCall& call,
                        const std::vector<std::string>& paths,
                        VerbResult* result);
 

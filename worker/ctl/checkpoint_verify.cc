@@ -14,8 +14,8 @@ namespace {
 absl::Status Verify(const VerbCall& call, VerbResult* result) {
   const std::string& path = call.arguments[0];
   ASSIGN_OR_RETURN(const auto paths, CheckpointsIn(call.file_system, path));
-  VerifyCheckpoints(call.file_system,
-                    paths.value_or(std::vector<std::string>{path}), result);
+  VerifyCheckpoints(call, paths.value_or(std::vector<std::string>{path}),
+                    result);
   return absl::OkStatus();
 }
 

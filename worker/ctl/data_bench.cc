@@ -56,6 +56,7 @@ struct Bench {
   LabelSpec labels;
   int64_t num_classes = 0;
   absl::Duration time;
+  ProgressOutput output;
 };
 
 std::string Line(absl::string_view stage, double rows_per_s, int threads) {
@@ -84,7 +85,8 @@ absl::StatusOr<ReadNext> OpenRows(const Bench& bench, const InputSpec& spec,
   if (!spec.stream()) {
     ASSIGN_OR_RETURN(
         std::shared_ptr<DataSet> data_set,
-        CreateDataSet(spec, shape, seed, Split::kTrain, bench.labels));
+        CreateDataSet(spec, shape, seed, Split::kTrain, bench.labels,
+                      /*run=*/nullptr, bench.output));
     return ReadNext([data_set, next = int64_t{0}](float* values) mutable {
       return data_set->Read(next++ % data_set->num_examples(), {values});
     });
@@ -169,7 +171,8 @@ absl::Status MeasureBatches(const Bench& bench, std::string* out) {
   std::unique_ptr<DataSet> data_set;
   if (!spec.stream()) {
     ASSIGN_OR_RETURN(data_set, CreateDataSet(spec, bench.input_shape, seed,
-                                             Split::kTrain, bench.labels));
+                                             Split::kTrain, bench.labels,
+                                             /*run=*/nullptr, bench.output));
   }
   const InputData data =
       data_set != nullptr ? InputData(data_set.get()) : InputData([&] {
@@ -201,6 +204,7 @@ absl::StatusOr<absl::Duration> TimeOf(const VerbCall& call) {
 
 absl::StatusOr<Bench> MakeBench(const VerbCall& call) {
   Bench bench;
+  bench.output = call.output;
   ASSIGN_OR_RETURN(bench.time, TimeOf(call));
   ASSIGN_OR_RETURN(bench.training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(const ModelGraph graph,

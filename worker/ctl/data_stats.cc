@@ -56,7 +56,8 @@ struct DataStatistics {
 
 // Bad rows are counted if they are passed over.
 absl::StatusOr<DataStatistics> Measure(const DataSet& data_set,
-                                       BadRecordPolicy on_bad) {
+                                       BadRecordPolicy on_bad,
+                                       const ProgressOutput& output) {
   const Shape& shape = data_set.example_shape();
   const int64_t values = shape.num_elements();
   const int64_t channels = shape.rank() == 3 ? shape.dim(0) : 1;
@@ -74,7 +75,10 @@ absl::StatusOr<DataStatistics> Measure(const DataSet& data_set,
   } else {
     into.targets = targets.data();
   }
+  WorkProgress progress(output);
+  progress.Begin({"data stats", data_set.num_examples()});
   for (int64_t i = 0; i < data_set.num_examples(); ++i) {
+    progress.AddRow();
     const absl::Status status = data_set.Read(i, into);
     if (on_bad == SKIP && IsBadRecord(status)) {
       ++statistics.bad_rows;
@@ -134,9 +138,11 @@ absl::Status Stats(const VerbCall& call, VerbResult* result) {
   labels.num_targets = graph.num_outputs();
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSet> data_set,
                    CreateDataSet(training.input(), graph.input_shape(),
-                                 training.seed(), Split::kTrain, labels));
-  ASSIGN_OR_RETURN(const DataStatistics statistics,
-                   Measure(*data_set, training.input().on_bad_record()));
+                                 training.seed(), Split::kTrain, labels,
+                                 /*run=*/nullptr, call.output));
+  ASSIGN_OR_RETURN(
+      const DataStatistics statistics,
+      Measure(*data_set, training.input().on_bad_record(), call.output));
   absl::StrAppend(&result->out, data_set->num_examples(), " examples of ",
                   data_set->example_shape().ToString(),
                   DescribeLabels(statistics));

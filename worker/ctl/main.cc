@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/logging.h"
+#include "common/base/printing.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "common/process/end_process.h"
 #include "common/process/exhaustion.h"
@@ -16,7 +18,10 @@ namespace {
 int Main(const std::vector<std::string>& args) {
   SetUpProcess();
   PosixFileSystem file_system;
-  const VerbResult result = RunVerb(args, &file_system);
+  // The log is stderr's; stdout is the verb's.
+  SetUpLogging(LogOptions()).IgnoreError();  // The level is a known one.
+  const VerbResult result =
+      RunVerb(args, &file_system, MakePrinting(PrintingOptions()));
   std::fputs(result.out.c_str(), stdout);
   std::fputs(result.error.c_str(), stderr);
   return result.exit_code;

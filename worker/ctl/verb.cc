@@ -184,11 +184,13 @@ void Fail(absl::string_view who, const absl::Status& status,
       absl::IsDataLoss(status) ? kExitBadCheckpoint : ExitCodeOf(status);
 }
 
-VerbResult RunNamed(const NamedVerb& named, FileSystem* file_system) {
+VerbResult RunNamed(const NamedVerb& named, FileSystem* file_system,
+                    const ProgressOutput& output) {
   VerbResult result;
   const std::string who = absl::StrCat(kProgram, " ", named.name);
   VerbCall call;
   call.file_system = file_system;
+  call.output = output;
   absl::Status status = ReadCall(named.verb, named.rest, &call);
   if (status.ok()) status = CheckArguments(named.verb, call);
   if (status.ok()) status = CheckPaths(named.verb, call);
@@ -213,13 +215,13 @@ std::vector<std::string> VerbCall::Repeated(const std::string& name) const {
   return found == flags.end() ? std::vector<std::string>() : found->second;
 }
 
-VerbResult RunVerb(absl::Span<const std::string> args,
-                   FileSystem* file_system) {
+VerbResult RunVerb(absl::Span<const std::string> args, FileSystem* file_system,
+                   const ProgressOutput& output) {
   VerbResult result;
   const std::optional<NamedVerb> named = FindVerb(args);
   const bool asks_help = std::any_of(args.begin(), args.end(), IsHelp);
   if (named.has_value()) {
-    if (!asks_help) return RunNamed(*named, file_system);
+    if (!asks_help) return RunNamed(*named, file_system, output);
     result.out = HelpOf(named->name, named->verb);
     return result;
   }

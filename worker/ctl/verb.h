@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "common/base/work_progress.h"
 #include "common/checkpoint/file_system.h"
 #include "common/process/exit_code.h"
 
@@ -23,6 +24,8 @@ struct VerbCall {
   // The values of each flag that was given, in their order.
   std::map<std::string, std::vector<std::string>> flags;
   FileSystem* file_system = nullptr;
+  // Shows how far a verb is that takes long.
+  ProgressOutput output;
 
   // The flag's last value; "" if it was not given.
   std::string Flag(const std::string& name) const;
@@ -71,7 +74,8 @@ using VerbRegistry = Registry<VerbTag, Verb>;
 
 // Does what `args` (without the program's name) say: runs a verb, or answers
 // --help and --version. A mistake is a sentence in `error`, with exit code 2.
-VerbResult RunVerb(absl::Span<const std::string> args, FileSystem* file_system);
+VerbResult RunVerb(absl::Span<const std::string> args, FileSystem* file_system,
+                   const ProgressOutput& output = {});
 
 }  // namespace muster
 

@@ -114,6 +114,7 @@ absl::StatusOr<Program> MakeProgram(const ModelSpec& spec,
   const Phase phase =
       options.mode == Mode::kTrain ? Phase::kTraining : Phase::kInference;
   ASSIGN_OR_RETURN(Program program, LowerModel(graph, batch_size, phase));
+  if (options.weighted) WeighRows(&program);
   FuseActivations(&program);
   RETURN_IF_ERROR(SplitProgram(spec, graph, options, &program));
   RETURN_IF_ERROR(AssignDevices(options, &program));
@@ -414,6 +415,7 @@ absl::Status CompiledModel::CheckBatch(const Batch& batch) const {
   ASSIGN_OR_RETURN(const size_t labels, plan_.labels.dtype == INT32
                                             ? NumLabels<int32_t>(batch)
                                             : NumLabels<float>(batch));
+  if (is_weighted()) RETURN_IF_ERROR(batch.Get<float>(kBatchWeights).status());
   const size_t needed = batch.rows * example_elements_;
   const size_t needed_labels =
       batch.rows * (plan_.labels.shape.num_elements() / batch_size_);

@@ -48,6 +48,9 @@ struct CompileOptions {
   Mode mode = Mode::kTrain;
   // Training only: Step also makes input_gradient().
   bool input_gradient = false;
+  // The loss weighs each row: batches have kBatchWeights, and room in it for as
+  // many rows as in the labels.
+  bool weighted = false;
   // A model of the same spec and dtype whose parameters this one reads instead
   // of having its own: several towers, one copy. Not owned; outlives the model.
   // While one of them runs, nobody may write them.
@@ -115,7 +118,7 @@ struct StepOptions {
 class CompiledModel {
  public:
   struct StepResult {
-    // The loss over the rows, plus L2 penalties.
+    // The loss, a mean over the rows, plus L2 penalties.
     double loss = 0;
     // Rows whose outputs say what their labels do; 0 unless counts_correct().
     int64_t correct = 0;
@@ -230,6 +233,8 @@ class CompiledModel {
 
   int64_t batch_size() const { return batch_size_; }
   int64_t num_outputs() const { return num_outputs_; }
+  // CompileOptions::weighted.
+  bool is_weighted() const { return plan_.weights.size_bytes > 0; }
   // The loss's labels, metrics and predictions.
   const LossType& loss() const { return loss_; }
   // Whether the loss has a notion of a correct row.

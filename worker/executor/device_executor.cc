@@ -59,6 +59,7 @@ absl::Status DeviceExecutor::CreateStepBuffers() {
   size.rows = model_.batch_size;
   size.example_elements = model_.example_elements;
   size.labels_bytes = model_.plan->labels.size_bytes;
+  size.weights_bytes = model_.plan->weights.size_bytes;
   size.seeds = CountSeeds();
   seeds_.resize(size.seeds);
   buffers_.resize(model_.is_training ? 2 : 1);
@@ -137,6 +138,8 @@ char* DeviceExecutor::DeviceData(int buffer,
       return step_buffer.staging->device_examples();
     case BufferSpace::kLabels:
       return step_buffer.staging->device_labels();
+    case BufferSpace::kWeights:
+      return step_buffer.staging->device_weights();
   }
   return nullptr;
 }

@@ -49,11 +49,11 @@ DeviceStreams* AnyStreams(const ExecutedModel& model) {
   return nullptr;
 }
 
-// The size of the copies of a batch's examples and labels that devices read.
+// The size of the copies of a batch's tensors that devices read.
 int64_t BatchBytes(const ExecutedModel& model) {
   return model.batch_size * model.example_elements *
              static_cast<int64_t>(SizeOf(model.dtype)) +
-         model.plan->labels.size_bytes;
+         model.plan->labels.size_bytes + model.plan->weights.size_bytes;
 }
 
 }  // namespace
@@ -124,6 +124,7 @@ absl::Status HostExecutor::CreateDeviceLanes(const BufferPlacement& placement,
   device_lanes_.resize(model_.plan->num_devices);
   if (!has_devices()) return absl::OkStatus();
   labels_ = AlignedBuffer::OfPages(model_.plan->labels.size_bytes);
+  weights_ = AlignedBuffer::OfPages(model_.plan->weights.size_bytes);
   RETURN_IF_ERROR(PinHostMemory());
   for (size_t i = 0; i < device_lanes_.size(); ++i) {
     if (!model_.plan->HasOwnMemory(i)) continue;
@@ -139,7 +140,7 @@ absl::Status HostExecutor::PinHostMemory() {
   RETURN_IF_ERROR(device_streams_->MakeCurrent());
   std::vector<absl::Span<char>> memories = {model_.parameters->values,
                                             model_.parameters->gradients};
-  for (AlignedBuffer* const own : {&examples_, &labels_}) {
+  for (AlignedBuffer* const own : {&examples_, &labels_, &weights_}) {
     memories.emplace_back(own->data(), own->size_bytes());
   }
   for (AlignedBuffer& arena : arenas_) {
@@ -191,6 +192,7 @@ void* HostExecutor::BufferData(int buffer) const {
              arena_offsets_[buffer];
     case BufferSpace::kInput:
     case BufferSpace::kLabels:
+    case BufferSpace::kWeights:
       return nullptr;
   }
   return nullptr;
@@ -206,6 +208,16 @@ void HostExecutor::OnParametersMoved() {
   }
 }
 
+const char* HostExecutor::Bound(const BatchTensor* tensor, int64_t rows,
+                                AlignedBuffer* copy) const {
+  if (tensor == nullptr || !has_devices()) {
+    return tensor == nullptr ? nullptr : tensor->storage.data();
+  }
+  std::memcpy(copy->data(), tensor->storage.data(),
+              copy->size_bytes() / model_.batch_size * rows);
+  return copy->data();
+}
+
 // Points the instructions that read the batch to its memory, or to a copy if
 // it is in another type or shorter than they read, or devices copy it.
 void HostExecutor::BindBatch(const Batch& batch) {
@@ -219,12 +231,8 @@ void HostExecutor::BindBatch(const Batch& batch) {
     std::copy_n(examples, elements, examples_.as<float>());
     input = examples_.data();
   }
-  const char* labels = batch.label_tensor().storage.data();
-  if (has_devices()) {
-    std::memcpy(labels_.data(), labels,
-                labels_.size_bytes() / model_.batch_size * batch.rows);
-    labels = labels_.data();
-  }
+  const char* labels = Bound(&batch.label_tensor(), batch.rows, &labels_);
+  const char* weights = Bound(batch.Find(kBatchWeights), batch.rows, &weights_);
   for (size_t i = 0; i < operands_.size(); ++i) {
     operands_[i].rows = batch.rows;
     for (const BoundOperand& bound : model_.plan->instructions[i].operands) {
@@ -235,6 +243,9 @@ void HostExecutor::BindBatch(const Batch& batch) {
                          bound.index);
       } else if (buffer.space == BufferSpace::kLabels) {
         operands_[i].Set(bound.operand, static_cast<const void*>(labels),
+                         bound.index);
+      } else if (buffer.space == BufferSpace::kWeights) {
+        operands_[i].Set(bound.operand, static_cast<const void*>(weights),
                          bound.index);
       }
     }

@@ -67,6 +67,10 @@ class HostExecutor : public PlanExecutor {
   // The memory of a buffer; nullptr for those of a batch.
   void* BufferData(int buffer) const;
   void BindBatch(const Batch& batch);
+  // Where instructions read a tensor of the batch: in the batch, or in `copy`,
+  // which devices copy; null of none.
+  const char* Bound(const BatchTensor* tensor, int64_t rows,
+                    AlignedBuffer* copy) const;
   std::unique_ptr<Lanes> MakeLanes(LaneSchedule schedule);
   LateWork MakeLateWork();
   absl::Status CheckLossLabels(const Batch& batch) const;
@@ -85,9 +89,11 @@ class HostExecutor : public PlanExecutor {
   std::vector<int64_t> arena_offsets_;
   // By device, those in the host's memory, and the host's own.
   mutable std::vector<AlignedBuffer> arenas_;
-  // The batch's examples and labels, if they cannot be used where they lie.
+  // The batch's examples, labels and weights, if they cannot be used where they
+  // lie.
   AlignedBuffer examples_;
   AlignedBuffer labels_;
+  AlignedBuffer weights_;
   // After the memory, so that they go first.
   std::vector<std::unique_ptr<DeviceStreams::Pin>> pins_;
   // By device; null for those that compute in the host's memory.

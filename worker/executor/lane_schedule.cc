@@ -89,6 +89,7 @@ class TouchFinder {
           break;
         case BufferSpace::kInput:
         case BufferSpace::kLabels:
+        case BufferSpace::kWeights:
           continue;  // Nobody writes the batch.
       }
       touches.push_back(touch);

@@ -16,6 +16,7 @@ StagingArea::StagingArea(DeviceStreams* streams, DeviceTimer* timer,
   places.Add(size.rows * size.example_elements *
              static_cast<int64_t>(sizeof(float)));
   labels_begin_ = places.Add(size.labels_bytes);
+  weights_begin_ = places.Add(size.weights_bytes);
   seeds_begin_ =
       places.Add(size.seeds * static_cast<int64_t>(sizeof(uint64_t)));
   size_bytes_ = places.size_bytes();
@@ -61,6 +62,10 @@ void StagingArea::Write(const Batch& batch, absl::Span<const uint64_t> seeds) {
               reinterpret_cast<float*>(to));
   std::memcpy(to + labels_begin_, batch.label_tensor().storage.data(),
               size_.labels_bytes / size_.rows * batch.rows);
+  if (size_.weights_bytes > 0) {
+    std::copy_n(batch.weights().begin(), batch.rows,
+                reinterpret_cast<float*>(to + weights_begin_));
+  }
   std::copy(seeds.begin(), seeds.end(),
             reinterpret_cast<uint64_t*>(to + seeds_begin_));
 }

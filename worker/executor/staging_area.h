@@ -24,6 +24,7 @@ class StagingArea {
     int64_t rows = 0;
     int64_t example_elements = 0;
     int64_t labels_bytes = 0;
+    int64_t weights_bytes = 0;
     int64_t seeds = 0;
   };
 
@@ -53,10 +54,11 @@ class StagingArea {
   // The last Send; of no meaning before.
   const DeviceStreams::Event& sent() const { return *sent_; }
 
-  // Memory of the device: float32 [rows, example_elements], the labels, and the
-  // seeds.
+  // Memory of the device: float32 [rows, example_elements], the labels, the
+  // weights of rows, and the seeds.
   char* device_examples() const { return device_->data(); }
   char* device_labels() const { return device_->data() + labels_begin_; }
+  char* device_weights() const { return device_->data() + weights_begin_; }
   const uint64_t* device_seeds() const {
     return reinterpret_cast<const uint64_t*>(device_->data() + seeds_begin_);
   }
@@ -71,6 +73,7 @@ class StagingArea {
   const Size size_;
   // Where they begin in both memories; the examples at 0.
   int64_t labels_begin_ = 0;
+  int64_t weights_begin_ = 0;
   int64_t seeds_begin_ = 0;
   int64_t size_bytes_ = 0;
   std::unique_ptr<PinnedBuffer> host_;

@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/readable_number.h"
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 #include "worker/client/call_status.h"
+#include "worker/metric/class_table.h"
 
 namespace muster {
 
@@ -21,19 +23,44 @@ std::optional<double> EvaluationResult::Find(absl::string_view figure) const {
   return metrics.Find(figure);
 }
 
+std::string EvaluationResult::NameOf(absl::string_view figure) const {
+  return absl::StrCat(half, "_", figure);
+}
+
+std::vector<MetricResult::Value> EvaluationResult::NamedValues() const {
+  std::vector<MetricResult::Value> values;
+  for (const MetricResult::Value& value : metrics.values) {
+    values.push_back({NameOf(value.name), value.value});
+  }
+  values.push_back({NameOf("loss"), loss});
+  return values;
+}
+
 std::string DescribeEvaluation(const EvaluationResult& result) {
-  std::string text;
-  for (const MetricResult::Value& value : result.metrics.values) {
-    absl::StrAppendFormat(&text, "%s_%s=%.4f ", result.half, value.name,
-                          WithoutNanSign(value.value));
+  std::vector<std::string> words;
+  for (const MetricResult::Value& value : result.NamedValues()) {
+    words.push_back(
+        absl::StrFormat("%s=%.4f", value.name, WithoutNanSign(value.value)));
   }
-  absl::StrAppendFormat(&text, "%s_loss=%.4f", result.half,
-                        WithoutNanSign(result.loss));
   if (result.non_finite > 0) {
-    absl::StrAppend(&text, " ", result.half,
-                    "_non_finite_rows=", result.non_finite);
+    words.push_back(
+        absl::StrCat(result.NameOf("non_finite_rows"), "=", result.non_finite));
   }
-  return text;
+  return absl::StrJoin(words, " ");
+}
+
+void ReportClasses(const EvaluationResult& result, const Reporter& reporter) {
+  if (result.metrics.by_class.empty()) return;
+  reporter.Info(absl::StrCat(result.NameOf("by_class"), ":"));
+  for (const std::string& line : ClassTableLines(result.metrics.by_class)) {
+    reporter.Info(line);
+  }
+}
+
+void ReportRemarks(const EvaluationResult& result, const Reporter& reporter) {
+  for (const std::string& remark : result.metrics.remarks) {
+    reporter.Info(result.NameOf(remark));
+  }
 }
 
 absl::Status CheckHasAnswers(const EvaluationResult& result) {
@@ -92,6 +119,9 @@ absl::Status Evaluation::AtEnd(const EndRecord& end) {
         "no evaluation at the end, and no result.json: stopped; started again, "
         "the run evaluates");
   }
+  for (const EvaluationResult& result : results_) {
+    ReportClasses(result, reporter_);
+  }
   return status;
 }
 
@@ -112,6 +142,7 @@ absl::Status Evaluation::Run(int64_t global_step, const Evaluate& evaluate) {
   }
   reporter_.Info(
       absl::StrCat("step=", global_step, " ", DescribeEvaluation(result)));
+  ReportRemarks(result, reporter_);
   for (const Listener& listener : listeners_) listener(global_step, result);
   const absl::Status answers = CheckHasAnswers(result);
   if (!answers.ok() && stop_job_ != nullptr) stop_job_("non_finite", answers);

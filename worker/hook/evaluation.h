@@ -34,10 +34,21 @@ struct EvaluationResult {
   // The figure of a name with its half, "validation_loss"; nullopt if this
   // evaluation did not make it.
   std::optional<double> Find(absl::string_view figure) const;
+  // A figure's, or table's, name with the half: "test_accuracy".
+  std::string NameOf(absl::string_view figure) const;
+  // The metrics' values and the loss by these names: the same in result.json,
+  // the log and TensorBoard.
+  std::vector<MetricResult::Value> NamedValues() const;
 };
 
 // "test_accuracy=0.9146 test_loss=0.2410"
 std::string DescribeEvaluation(const EvaluationResult& result);
+
+// Reports what is no part of that line: the table of classes.
+void ReportClasses(const EvaluationResult& result, const Reporter& reporter);
+
+// Reports what values leave out, and why.
+void ReportRemarks(const EvaluationResult& result, const Reporter& reporter);
 
 // OutOfRange if no row has an answer: the model is ruined.
 absl::Status CheckHasAnswers(const EvaluationResult& result);

@@ -77,7 +77,7 @@ void AddJobSummaries(const JobCounts& before, const JobCounts& after,
                           seconds, summary);
   }
   const int64_t steps = after.state.global_step() - before.state.global_step();
-  AddScalar("global_step_per_s", static_cast<double>(steps) / seconds, summary);
+  AddScalar("steps_per_s", static_cast<double>(steps) / seconds, summary);
   AddScalar("examples_per_s", static_cast<double>(examples) / seconds, summary);
   // Rounds tell that the replication is synchronous.
   if (after.state.round() > 0) AddDroppedSteps(after.state, summary);

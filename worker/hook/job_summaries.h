@@ -27,7 +27,7 @@ struct JobCounts {
 };
 
 // Adds what happened between two looks at one model epoch:
-//   global_step_per_s, examples_per_s        of all workers together
+//   steps_per_s, examples_per_s              of all workers together
 //   worker_1/steps_per_s, .../examples_per_s   of each
 //   worker_1/staleness                       mean; if it took a step
 //   staleness                                histogram over all workers

@@ -5,65 +5,53 @@
 #include <functional>
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/base/work_progress.h"
 #include "worker/hook/hook.h"
 #include "worker/hook/rate_meter.h"
 
 namespace muster {
 
 // The hook that shows how the training goes. On a terminal, one line that is
-// written over a few times a second; elsewhere a plain line from time to time:
+// written over a few times a second; elsewhere, and at the end, a plain line:
 //
 //   step=1200 loss=0.213 steps_per_s=7.1 examples_per_s=910 staleness=1.0
 //   left=2m10s                                            (all in one line)
 //
 // step is the global step; loss, rates and staleness are this worker's means
-// since the line before. dropped=K, once there are any, are the steps of this
-// process that were dropped in synchronous replication; bad_records=K the rows
-// that it has passed over (input.on_bad_record). input_wait=34% says that so
-// much of the time went by while steps waited for their rows, if it is much.
+// since the line before. dropped_steps=K, once there are any, are the steps of
+// this process that were dropped in synchronous replication; bad_records=K the
+// rows that it has passed over (input.on_bad_record). input_wait=34% says that
+// so much of the time went by while steps waited for their rows, if it is much.
 class Progress : public Hook {
  public:
   struct Options {
-    bool terminal = false;
-    bool color = false;
-    // Width of the terminal; a longer line is cut.
-    int columns = 80;
     // Between plain lines.
     absl::Duration every = absl::Seconds(10);
     // Global step at which the training stops; 0: not known.
     int64_t target_step = 0;
     // The bad records that were passed over; null: none ever are.
     std::function<int64_t()> bad_records;
-    // Before the line on a terminal: "worker 0".
-    std::string label;
   };
-  // Gets whole texts: a plain line without its end, or on a terminal the text
-  // with its control characters.
-  using Write = std::function<void(absl::string_view)>;
 
-  Progress(const Options& options, Write write);
+  Progress(const Options& options, ProgressOutput output);
 
   absl::Status AfterEnter(const EpochRecord& epoch) override;
   absl::Status AfterStep(const StepRecord& step) override;
   absl::Status AtEnd(const EndRecord& end) override;
 
  private:
-  void Show(bool last);
   std::string Line() const;
 
   const Options options_;
-  const Write write_;
+  const ProgressOutput output_;
   RateMeter meter_;
   int64_t global_step_ = 0;
   int64_t dropped_ = 0;
-  bool shown_ = false;
   bool any_step_ = false;
+  // On a terminal: what it shows.
+  std::string live_line_;
 };
-
-// "2m10s", "45s", "3h05m"; "0s" at least.
-std::string FormatLeft(absl::Duration left);
 
 }  // namespace muster
 

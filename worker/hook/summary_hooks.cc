@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/update_rule.h"
 #include "common/summary/summary_value.h"
@@ -14,6 +15,7 @@
 #include "worker/hook/training_summaries.h"
 #include "worker/input/image/example_pixels.h"
 #include "worker/input/image/png_encoder.h"
+#include "worker/metric/class_table.h"
 #include "worker/metric/table_picture.h"
 
 namespace muster {
@@ -31,16 +33,17 @@ std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
   std::string text;
   google::protobuf::TextFormat::PrintToString(training, &text);
   return std::make_unique<SessionSummaries>(
-      std::move(text),
+      std::move(text), parts.hparams,
       [writer](int64_t first_step) { writer->AddSessionStart(first_step); },
       WriteTo(writer),
       [writer, graph = parts.graph](int64_t global_step) {
         writer->AddGraph(global_step, graph);
-      });
+      },
+      [writer] { return writer->WallNow(); });
 }
 
-// Adds `tag`, the table as a picture.
-absl::Status AddTable(const std::string& tag, const MetricResult::Table& table,
+// Adds the table as a picture.
+absl::Status AddTable(absl::string_view tag, const MetricResult::Table& table,
                       Summary* summary) {
   ASSIGN_OR_RETURN(const TablePicture picture, DrawTable(table));
   ASSIGN_OR_RETURN(
@@ -93,24 +96,30 @@ std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
 
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
                                              Reporter reporter) {
-  return [writer, reporter](int64_t global_step,
-                            const EvaluationResult& result) {
-    Summary summary;
-    const auto tag = [&result](absl::string_view name) {
-      return absl::StrCat(result.half, "_", name);
-    };
-    for (const MetricResult::Value& value : result.metrics.values) {
-      AddScalar(tag(value.name), value.value, &summary);
-    }
-    AddScalar(tag("loss"), result.loss, &summary);
-    for (const MetricResult::Table& table : result.metrics.tables) {
-      const absl::Status status = AddTable(tag(table.name), table, &summary);
-      if (status.ok()) continue;
-      reporter.Info(absl::StrCat("no picture of ", tag(table.name), " at step ",
-                                 global_step, ": ", status.message()));
-    }
-    writer->Add(global_step, std::move(summary));
-  };
+  return
+      [writer, reporter](int64_t global_step, const EvaluationResult& result) {
+        Summary summary;
+        for (const MetricResult::Value& value : result.NamedValues()) {
+          AddScalar(value.name, value.value, &summary);
+        }
+        if (result.non_finite > 0) {
+          AddScalar(result.NameOf("non_finite_rows"),
+                    static_cast<double>(result.non_finite), &summary);
+        }
+        for (const MetricResult::Table& table : result.metrics.tables) {
+          const std::string tag = result.NameOf(table.name);
+          const absl::Status status = AddTable(tag, table, &summary);
+          if (status.ok()) continue;
+          reporter.Info(absl::StrCat("no picture of ", tag, " at step ",
+                                     global_step, ": ", status.message()));
+        }
+        if (!result.metrics.by_class.empty()) {
+          AddText(result.NameOf("by_class"),
+                  absl::StrJoin(ClassTableLines(result.metrics.by_class), "\n"),
+                  &summary);
+        }
+        writer->Add(global_step, std::move(summary));
+      };
 }
 
 CheckpointSaver::Begin WriteSummariesFirst(EventFileWriter* writer,

@@ -9,6 +9,7 @@
 #include "common/base/reporter.h"
 #include "common/summary/event_file_writer.h"
 #include "common/tensor/shape.h"
+#include "proto/hparams.pb.h"
 #include "proto/summary.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/checkpoint_saver.h"
@@ -31,6 +32,8 @@ struct SummaryParts {
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
   GraphDef graph;
+  // The settings that tell runs apart.
+  HparamsSessionStart hparams;
   // One example's, as the model reads it.
   Shape example_shape;
   // The examples that are shown, if such are images.
@@ -52,8 +55,8 @@ std::unique_ptr<InputImages> MakeInputImages(const SummarySpec& summary,
                                              const SummaryParts& parts);
 
 // Writes what evaluations find: HALF_loss, and HALF_NAME of each metric, a
-// table as a picture. One that cannot be drawn is said. REQUIRES: `writer` is
-// not null.
+// table as a picture, the figures by class as a text. One that cannot be drawn
+// is said. REQUIRES: `writer` is not null.
 Evaluation::Listener MakeEvaluationSummaries(EventFileWriter* writer,
                                              Reporter reporter);
 

@@ -1,7 +1,6 @@
 #include "worker/input/batch.h"
 
 #include <atomic>
-#include <cassert>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -24,7 +23,8 @@ void Batch::Add(absl::string_view name, DataType dtype, const Shape& row_shape,
        AlignedBuffer(room * row_shape.num_elements() * SizeOf(dtype))});
 }
 
-absl::StatusOr<int> Batch::Find(absl::string_view name, DataType dtype) const {
+absl::StatusOr<int> Batch::IndexOf(absl::string_view name,
+                                   DataType dtype) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].name != name) continue;
     if (tensors[i].dtype == dtype) return static_cast<int>(i);
@@ -41,12 +41,10 @@ absl::StatusOr<int> Batch::Find(absl::string_view name, DataType dtype) const {
       "]"));
 }
 
-const BatchTensor& Batch::label_tensor() const {
-  const auto found = absl::c_find_if(tensors, [](const BatchTensor& tensor) {
-    return tensor.name == kBatchLabels;
-  });
-  assert(found != tensors.end());
-  return *found;
+const BatchTensor* Batch::Find(absl::string_view name) const {
+  const auto found = absl::c_find_if(
+      tensors, [&](const BatchTensor& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
 }
 
 int64_t NewBatchId() {

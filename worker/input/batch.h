@@ -19,6 +19,8 @@ namespace muster {
 // int32 classes, or float32 targets.
 inline constexpr absl::string_view kBatchInput = "input";
 inline constexpr absl::string_view kBatchLabels = "labels";
+// Where a training weighs rows: float32, one a row, factors of each row's loss.
+inline constexpr absl::string_view kBatchWeights = "weights";
 
 // One tensor of a batch: [room for rows, row_shape...], row-major.
 struct BatchTensor {
@@ -42,8 +44,8 @@ struct BatchTensor {
 // Buffers are made once, for the largest number of rows, and used again:
 //
 //   Batch batch = MakeLabelledBatch(128, Shape({28, 28}));
-//   batch.Add("weight", FLOAT32, Shape(), 128);
-//   ASSIGN_OR_RETURN(absl::Span<float> weights, batch.Get<float>("weight"));
+//   batch.Add("age", FLOAT32, Shape(), 128);
+//   ASSIGN_OR_RETURN(absl::Span<float> ages, batch.Get<float>("age"));
 //   batch.labels()[127] = 3;
 struct Batch {
   std::vector<BatchTensor> tensors;
@@ -52,6 +54,9 @@ struct Batch {
   int64_t rows = 0;
   // The number of these contents, a NewBatchId(); 0: none.
   int64_t id = 0;
+  // The sum of the rows' weights as the data have them, where 'weights' has
+  // been normalized (row_weights.h).
+  double weight = 0;
 
   // Adds a tensor of zeros with room for `room` rows. REQUIRES: a known type,
   // and no other tensor of this name.
@@ -63,12 +68,12 @@ struct Batch {
   // type.
   template <typename T>
   absl::StatusOr<absl::Span<T>> Get(absl::string_view name) {
-    ASSIGN_OR_RETURN(const int index, Find(name, DataTypeOf<T>::kValue));
+    ASSIGN_OR_RETURN(const int index, IndexOf(name, DataTypeOf<T>::kValue));
     return tensors[index].as<T>();
   }
   template <typename T>
   absl::StatusOr<absl::Span<const T>> Get(absl::string_view name) const {
-    ASSIGN_OR_RETURN(const int index, Find(name, DataTypeOf<T>::kValue));
+    ASSIGN_OR_RETURN(const int index, IndexOf(name, DataTypeOf<T>::kValue));
     return tensors[index].as<T>();
   }
 
@@ -84,11 +89,16 @@ struct Batch {
   absl::Span<float> targets() { return *Get<float>(kBatchLabels); }
   absl::Span<const float> targets() const { return *Get<float>(kBatchLabels); }
   // 'labels' of either type. REQUIRES: they are there.
-  const BatchTensor& label_tensor() const;
+  const BatchTensor& label_tensor() const { return *Find(kBatchLabels); }
+  // 'weights'. REQUIRES: they are there.
+  absl::Span<float> weights() { return *Get<float>(kBatchWeights); }
+  absl::Span<const float> weights() const { return *Get<float>(kBatchWeights); }
+  // The tensor of this name; null: there is none.
+  const BatchTensor* Find(absl::string_view name) const;
 
  private:
   // The index among `tensors`. Errors: those of Get.
-  absl::StatusOr<int> Find(absl::string_view name, DataType dtype) const;
+  absl::StatusOr<int> IndexOf(absl::string_view name, DataType dtype) const;
 };
 
 // A number that no other filling of any batch has. Thread-safe.

@@ -1,12 +1,17 @@
 #include "worker/input/fill_batch.h"
 
 #include "worker/input/file/bad_rows.h"
+#include "worker/input/row_weights.h"
 
 namespace muster {
 
 Batch MakeBatch(const DataSet& data_set, int64_t batch_size) {
-  return MakeLabelledBatch(batch_size, data_set.example_shape(),
-                           data_set.num_targets());
+  Batch batch = MakeLabelledBatch(batch_size, data_set.example_shape(),
+                                  data_set.num_targets());
+  if (data_set.has_weights()) {
+    batch.Add(kBatchWeights, FLOAT32, Shape(), batch_size);
+  }
+  return batch;
 }
 
 absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
@@ -33,6 +38,7 @@ absl::StatusOr<int64_t> FillBatchInOrder(const DataSet& data_set, int64_t first,
     if (bad_records == nullptr || !IsBadRecord(status)) return status;
     bad_records->Add(status);
   }
+  NormalizeWeights({&batch, 1});
   batch.id = NewBatchId();
   return next;
 }

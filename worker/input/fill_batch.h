@@ -22,6 +22,9 @@ class BatchRows {
         room_(static_cast<int64_t>(batch.input().size()) / elements_) {
     first_.values = batch.input().data();
     if (!labelled) return;
+    if (batch.Find(kBatchWeights) != nullptr) {
+      first_.weight = batch.weights().data();
+    }
     const BatchTensor& labels = batch.label_tensor();
     if (labels.dtype == INT32) {
       first_.label = batch.labels().data();
@@ -41,6 +44,7 @@ class BatchRows {
     if (first_.targets != nullptr) {
       row.targets = first_.targets + i * num_targets_;
     }
+    if (first_.weight != nullptr) row.weight = first_.weight + i;
     return row;
   }
 
@@ -60,8 +64,8 @@ inline bool IsLabelled(const DataSet& data_set) {
 }
 
 // Fills `batch` with the examples from `first` on, in order, as many as there
-// are and have room, and gives it a new id. `batch.rows` is 0 after the last
-// one. Errors: DataSet::Read's.
+// are and have room, normalizes its weights and gives it a new id. `batch.rows`
+// is 0 after the last one. Errors: DataSet::Read's.
 absl::Status FillBatchInOrder(const DataSet& data_set, int64_t first,
                               Batch& batch);
 

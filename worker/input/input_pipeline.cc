@@ -12,6 +12,7 @@
 #include "worker/input/data_order.h"
 #include "worker/input/indexed_rows.h"
 #include "worker/input/input_threads.h"
+#include "worker/input/row_weights.h"
 #include "worker/input/streamed_rows.h"
 
 namespace muster {
@@ -171,6 +172,7 @@ void InputPipeline::Fill(const RowPosition& position, StepBatches* step) {
   step->preparation.begun = options_.clock->Now();
   const absl::StatusOr<RowPosition> after =
       source_->Fill(position, absl::MakeSpan(step->batches));
+  if (after.ok()) NormalizeWeights(absl::MakeSpan(step->batches));
   step->preparation.done = options_.clock->Now();
   step->status = after.status();
   if (after.ok()) step->after = *after;

@@ -34,8 +34,11 @@ StreamedRows::StreamedRows(std::unique_ptr<ExampleStream> stream,
 
 Batch StreamedRows::MakeBatch() const {
   const ExampleStream& stream = records_.stream();
-  return MakeLabelledBatch(options_.order.batch_size, stream.example_shape(),
-                           stream.num_targets());
+  const int64_t room = options_.order.batch_size;
+  Batch batch =
+      MakeLabelledBatch(room, stream.example_shape(), stream.num_targets());
+  if (stream.has_weights()) batch.Add(kBatchWeights, FLOAT32, Shape(), room);
+  return batch;
 }
 
 uint64_t StreamedRows::StepNumber(const RowPosition& after) const {

@@ -64,6 +64,8 @@ class Metric {
 struct MetricModel {
   int64_t num_outputs = 1;
   LossType loss;
+  // Of the data set, by class; empty if its classes have none.
+  std::vector<std::string> class_names = {};
 };
 
 // One kind of metric, as its source file registers it.
@@ -89,8 +91,14 @@ std::string DescribeMetrics();
 
 // OK for a model of classes, one a row. InvalidArgument else.
 absl::Status WantClasses(const MetricModel& model);
+// OK for a model of classes, or whose outputs are a probability each.
+absl::Status WantProbabilities(const MetricModel& model);
 // OK for a model whose outputs are compared with targets as they stand.
 absl::Status WantTargets(const MetricModel& model);
+
+// By class, or by output; a number where there is no name. One output that is a
+// probability is that of class 1.
+std::vector<std::string> OutputNames(const MetricModel& model);
 
 }  // namespace muster
 

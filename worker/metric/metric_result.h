@@ -10,6 +10,16 @@
 
 namespace muster {
 
+// Those of one class, or of one output that is a probability.
+struct ClassFigures {
+  std::string name;
+  // That are of the class.
+  int64_t rows = 0;
+  double precision = 0;
+  double recall = 0;
+  double f1 = 0;
+};
+
 // The figures of an evaluation.
 struct MetricResult {
   struct Value {
@@ -23,6 +33,10 @@ struct MetricResult {
   };
   std::vector<Value> values;
   std::vector<Table> tables;
+  // Empty without a metric that is a mean over classes.
+  std::vector<ClassFigures> by_class = {};
+  // A line each for the operator: what a value leaves out, and why.
+  std::vector<std::string> remarks = {};
 
   // nullopt if there is none of this name.
   std::optional<double> Find(absl::string_view name) const {

@@ -19,6 +19,7 @@ enum class BufferSpace {
   kArena,      // the model's arena, at an offset that the planner chooses
   kInput,      // the batch's examples
   kLabels,     // the batch's labels
+  kWeights,    // the batch's weights of rows
   kParameter,  // the canonical values of parameter `index`
   kGradient,   // the canonical gradient of parameter `index`
 };
@@ -117,6 +118,8 @@ struct ExecutionPlan {
   std::vector<MovingAverage> moving_averages;
   // The labels that the loss reads: int32 [N], or float32 [N, outputs].
   MemoryLayout labels;
+  // And the weights of rows: float32 [N]; of no bytes: none.
+  MemoryLayout weights;
   // float64 [1], and int64 [1] if the loss counts.
   int loss_buffer = -1;
   int correct_buffer = -1;

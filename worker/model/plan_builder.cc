@@ -21,6 +21,16 @@ Shape WithDim(const Shape& shape, int dim, int64_t size) {
 
 }  // namespace
 
+PlanTensor PlanBuilder::OfBatch(const Primitive& loss, Operand operand) {
+  const bool are_labels = operand == Operand::kLabels;
+  const MemoryLayout& layout = loss.layout(operand);
+  (are_labels ? plan_.labels : plan_.weights) = layout;
+  PlanBuffer buffer;
+  buffer.space = are_labels ? BufferSpace::kLabels : BufferSpace::kWeights;
+  buffer.size_bytes = layout.size_bytes;
+  return {AddBuffer(buffer), layout};
+}
+
 int PlanBuilder::AddBuffer(const PlanBuffer& buffer) {
   plan_.buffers.push_back(buffer);
   plan_.buffers.back().device = device_;

@@ -44,6 +44,9 @@ class PlanBuilder {
     return plan_.buffers[tensor.buffer].device;
   }
 
+  // The labels (kLabels) or the rows' weights (kRowWeights) of a batch, as the
+  // loss reads them.
+  PlanTensor OfBatch(const Primitive& loss, Operand operand);
   int AddBuffer(const PlanBuffer& buffer);
   PlanTensor NewTensor(const MemoryLayout& layout);
   // Row-major, of the backend's type.

@@ -233,21 +233,13 @@ class PlanCompiler {
     ASSIGN_OR_RETURN(std::unique_ptr<Primitive> primitive,
                      CreateForward(op.desc, {src.layout}, builder_.backend()));
     std::vector<Reads> reads = {{Operand::kSrc, {src}}};
-    if (primitive->takes(Operand::kLabels)) {
-      reads.push_back({Operand::kLabels, {LabelsTensor(*primitive)}});
+    for (const Operand operand : {Operand::kLabels, Operand::kRowWeights}) {
+      if (!primitive->takes(operand)) continue;
+      reads.push_back({operand, {builder_.OfBatch(*primitive, operand)}});
     }
     ASSIGN_OR_RETURN(const std::vector<Written> written,
                      builder_.Emit(op.name, std::move(primitive), reads));
     return FinishLoss(op.srcs[0], written);
-  }
-
-  PlanTensor LabelsTensor(const Primitive& loss) {
-    const MemoryLayout& layout = loss.layout(Operand::kLabels);
-    builder_.plan().labels = layout;
-    PlanBuffer buffer;
-    buffer.space = BufferSpace::kLabels;
-    buffer.size_bytes = layout.size_bytes;
-    return {builder_.AddBuffer(buffer), layout};
   }
 
   absl::Status FinishLoss(int src, const std::vector<Written>& written) {

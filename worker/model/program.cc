@@ -34,6 +34,14 @@ struct IsLoss {
   }
 };
 
+// Sets the flag of the losses, which alone have it.
+struct WeighLoss {
+  template <typename Desc>
+  void operator()([[maybe_unused]] Desc& desc) const {
+    if constexpr (kIsLoss<Desc>) desc.weighted = true;
+  }
+};
+
 // Sets the phase of those descriptions that have one.
 struct SetPhase {
   Phase phase;
@@ -188,6 +196,10 @@ absl::StatusOr<Program> LowerModel(const ModelGraph& graph, int64_t batch_size,
         absl::StrCat("the batch size must be positive, is ", batch_size));
   }
   return Lowering(graph, batch_size, phase).Run();
+}
+
+void WeighRows(Program* program) {
+  std::visit(WeighLoss(), program->ops.back().desc);
 }
 
 void FuseActivations(Program* program) {

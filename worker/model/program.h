@@ -54,6 +54,9 @@ struct Program {
 absl::StatusOr<Program> LowerModel(const ModelGraph& graph, int64_t batch_size,
                                    Phase phase);
 
+// Lets the loss weigh each row (SoftmaxCrossEntropyDesc::weighted).
+void WeighRows(Program* program);
+
 // Merges a ReLU into the operation next to it where nobody else reads between
 // them: into the 2x2 max pool with stride 2 after it (one pass over memory
 // instead of three), else into the convolution or dense before it.

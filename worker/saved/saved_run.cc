@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/finite.h"
 #include "common/base/status_macros.h"
+#include "common/base/work_progress.h"
 #include "common/checkpoint/posix_file_system.h"
 #include "worker/client/call_status.h"
 #include "worker/input/bad_records.h"
@@ -31,6 +32,10 @@ namespace {
 
 bool SkipsBad(const TrainingSpec& training) {
   return training.input().on_bad_record() == SKIP;
+}
+
+ProgressOutput OutputOf(const SavedRunOptions& options) {
+  return {options.model.reporter, options.show_live, options.clock};
 }
 
 absl::Status OfOutput(const absl::Status& status) {
@@ -284,9 +289,14 @@ absl::Status Predict(const SavedRunOptions& resolved, CompiledModel* model,
   ASSIGN_OR_RETURN(const auto labels,
                    CreateLabelFile(resolved, *model, data_set.num_examples()));
   Predictor predictor(model, resolved.values, rows, file.get(), labels.get());
+  WorkProgress progress(OutputOf(resolved));
+  progress.Begin({"prediction", data_set.num_examples()});
   for (bool more = true; more;) {
+    const int64_t before = predictor.done();
     ASSIGN_OR_RETURN(more, predictor.PredictBatch());
+    progress.Add(predictor.done() - before);
   }
+  progress.Finish();
   RETURN_IF_ERROR(CheckPredicted(resolved, predictor, rows->bad()));
   if (labels != nullptr) RETURN_IF_ERROR(labels->Finish());
   RETURN_IF_ERROR(file->Finish());
@@ -310,7 +320,7 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<DataSet> data_set,
       OpenHalfOfRun(training, *model, {options.half, LabelsOf(model->loss())},
-                    run, options.model.reporter));
+                    run, OutputOf(options)));
   ASSIGN_OR_RETURN(const std::string path, LoadInto(options, saved.get()));
   Batch batch = MakeBatch(*data_set, model->batch_size());
   BadRecords bad_records(options.model.reporter);
@@ -318,10 +328,12 @@ absl::Status EvaluateSaved(const SavedRunOptions& options) {
       const EvaluationResult result,
       EvaluateModel(
           training.evaluation(), *data_set, model, batch, [] { return true; },
-          SkipsBad(training) ? &bad_records : nullptr));
-  options.model.reporter.Info(absl::StrCat("evaluated ", path, ": ",
-                                           DescribeEvaluation(result),
-                                           " examples=", result.examples));
+          SkipsBad(training) ? &bad_records : nullptr, OutputOf(options)));
+  options.model.reporter.Info(
+      absl::StrCat("evaluated ", path, ": ", DescribeEvaluation(result), " ",
+                   result.NameOf("examples"), "=", result.examples));
+  ReportRemarks(result, options.model.reporter);
+  ReportClasses(result, options.model.reporter);
   if (!options.output.empty()) {
     RETURN_IF_ERROR(
         OfOutput(WriteFileAtomically(options.output, EvaluationJson(result))));
@@ -336,8 +348,12 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
         "worker predict: wanted --output=FILE, a .csv, .jsonl or .npy file for "
         "the predictions");
   }
+  // Whose loss nobody reads: rows need no weights.
+  SavedModel::Options unweighted = options.model;
+  unweighted.training.clear_class_weight();
+  unweighted.training.mutable_input()->clear_weight_column();
   ASSIGN_OR_RETURN(const std::unique_ptr<SavedModel> saved,
-                   SavedModel::Create(options.model));
+                   SavedModel::Create(unweighted));
   CompiledModel* const model = saved->model();
   SavedRunOptions resolved = options;
   ASSIGN_OR_RETURN(resolved.values,
@@ -349,7 +365,7 @@ absl::Status PredictSaved(const SavedRunOptions& options) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<TestRows> rows,
       TestRows::Open(options.model.training, *model, {options.half, kind}, run,
-                     options.model.reporter));
+                     OutputOf(options)));
   RETURN_IF_ERROR(LoadInto(options, saved.get()).status());
   return Predict(resolved, model, run.get(), rows.get());
 }

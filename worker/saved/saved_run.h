@@ -2,9 +2,12 @@
 #ifndef WORKER_SAVED_SAVED_RUN_H_
 #define WORKER_SAVED_SAVED_RUN_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/base/clock.h"
 #include "common/checkpoint/checkpoint_choice.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/input/data_set/data_set.h"
@@ -25,6 +28,9 @@ enum class PredictionValues {
 
 struct SavedRunOptions {
   SavedModel::Options model;
+  // As ProgressOutput's.
+  std::function<void(absl::string_view text)> show_live;
+  const Clock* clock = SystemClock();
   // The half whose rows are used: kTest or kValidation.
   Split half = Split::kTest;
   // One of them: see SavedModel::Load.

@@ -13,10 +13,10 @@ TestRows::TestRows(const TrainingSpec& training, const Reporter& reporter)
 absl::StatusOr<std::unique_ptr<TestRows>> TestRows::Open(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
-    const Reporter& reporter) {
-  auto rows = absl::WrapUnique(new TestRows(training, reporter));
+    const ProgressOutput& output) {
+  auto rows = absl::WrapUnique(new TestRows(training, output.reporter));
   ASSIGN_OR_RETURN(rows->data_set_,
-                   OpenHalfOfRun(training, model, used, run, reporter));
+                   OpenHalfOfRun(training, model, used, run, output));
   // Also where nobody looks at labels they are there: class 0, target 0.
   rows->batch_ =
       MakeLabelledBatch(model.batch_size(), rows->data_set_->example_shape(),

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/reporter.h"
+#include "common/base/work_progress.h"
 #include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
 #include "worker/executor/compiled_model.h"
@@ -28,7 +29,7 @@ class TestRows {
   static absl::StatusOr<std::unique_ptr<TestRows>> Open(
       const TrainingSpec& training, const CompiledModel& model,
       const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
-      const Reporter& reporter);
+      const ProgressOutput& output);
 
   // The rows from `first` on, as many as there are and a batch of the model
   // has. Returns the index after the last one that was looked at. Errors:

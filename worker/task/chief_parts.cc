@@ -164,7 +164,8 @@ void ChiefParts::CreateEvaluators() {
     (evaluator_ == nullptr ? evaluator_ : evaluator_at_end_) =
         std::make_unique<Evaluator>(options().training.evaluation(), half,
                                     test_model_.get(), steps_.client(),
-                                    rounds_.get(), data.bad_records());
+                                    rounds_.get(), data.bad_records(),
+                                    ProgressOutputOf(options()));
   }
 }
 

@@ -100,9 +100,11 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training) {
 }
 
 absl::StatusOr<EvaluationSums> EvaluationSums::Create(
-    const EvaluationSpec& spec, const CompiledModel& model) {
-  ASSIGN_OR_RETURN(MetricSet metrics,
-                   MetricSet::Create(spec, DescribedForMetrics(model)));
+    const EvaluationSpec& spec, const CompiledModel& model,
+    std::vector<std::string> class_names) {
+  MetricModel described = DescribedForMetrics(model);
+  described.class_names = std::move(class_names);
+  ASSIGN_OR_RETURN(MetricSet metrics, MetricSet::Create(spec, described));
   return EvaluationSums(std::move(metrics));
 }
 
@@ -114,32 +116,43 @@ void EvaluationSums::Add(const Batch& batch, const CompiledModel& model,
     non_finite_ += rows.HasAnswer(row) ? 0 : 1;
   }
   metrics_.Add(rows);
-  loss_sum_ += loss * static_cast<double>(batch.rows);
+  const double weight =
+      model.is_weighted() ? batch.weight : static_cast<double>(batch.rows);
+  loss_sum_ += loss * weight;
+  weight_ += weight;
+  last_loss_ = loss;
 }
 
 EvaluationResult EvaluationSums::Finish() const {
   EvaluationResult result;
   result.examples = examples_;
   result.non_finite = non_finite_;
-  result.loss = loss_sum_ / examples_;
+  // Without any weight each batch has the penalties alone.
+  result.loss = weight_ > 0 ? loss_sum_ / weight_ : last_loss_;
   result.metrics = metrics_.Finish();
   return result;
 }
 
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
-    Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records) {
-  ASSIGN_OR_RETURN(EvaluationSums sums, EvaluationSums::Create(spec, *model));
+    Batch& batch, absl::FunctionRef<bool()> go_on, BadRecords* bad_records,
+    const ProgressOutput& output) {
+  ASSIGN_OR_RETURN(EvaluationSums sums,
+                   EvaluationSums::Create(spec, *model, data_set.ClassNames()));
   const int64_t bad_before = bad_records == nullptr ? 0 : bad_records->count();
+  WorkProgress progress(output);
+  progress.Begin({"evaluation", data_set.num_examples()});
   int64_t next = 0;
   while (true) {
     if (!go_on()) return StoppedError("evaluation");
+    const int64_t first = next;
     ASSIGN_OR_RETURN(
-        next, OfFile(FillBatchInOrder(data_set, next, bad_records, batch)));
+        next, OfFile(FillBatchInOrder(data_set, first, bad_records, batch)));
     if (batch.rows == 0) break;
     ASSIGN_OR_RETURN(const CompiledModel::StepResult step,
                      model->Evaluate(batch));
     sums.Add(batch, *model, step.loss);
+    progress.Add(next - first);
   }
   if (sums.examples() == 0) return NoRowsError(data_set, /*bad=*/next > 0);
   if (bad_records != nullptr) {
@@ -152,13 +165,15 @@ absl::StatusOr<EvaluationResult> EvaluateModel(
 
 Evaluator::Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
                      CompiledModel* model, ParameterClient* client,
-                     RoundPauser* rounds, BadRecords* bad_records)
+                     RoundPauser* rounds, BadRecords* bad_records,
+                     ProgressOutput output)
     : spec_(spec),
       data_set_(data_set),
       model_(model),
       client_(client),
       rounds_(rounds),
       bad_records_(bad_records),
+      output_(std::move(output)),
       batch_(MakeBatch(*data_set, model->batch_size())) {
   for (size_t i = 0; i < model->parameters().size(); ++i) {
     into_.push_back(MutableViewOf(model->parameter(static_cast<int>(i))));
@@ -181,7 +196,8 @@ absl::StatusOr<EvaluationResult> Evaluator::Evaluate(
 absl::StatusOr<EvaluationResult> Evaluator::Evaluate(
     Read read, absl::FunctionRef<bool()> go_on) {
   RETURN_IF_ERROR(read(into_));
-  return EvaluateModel(spec_, *data_set_, model_, batch_, go_on, bad_records_);
+  return EvaluateModel(spec_, *data_set_, model_, batch_, go_on, bad_records_,
+                       output_);
 }
 
 }  // namespace muster

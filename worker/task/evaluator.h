@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/work_progress.h"
 #include "proto/training.pb.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
@@ -40,11 +41,14 @@ absl::Status CheckNoEvaluation(const TrainingSpec& training);
 // An evaluation under way, batch by batch.
 class EvaluationSums {
  public:
+  // `class_names`: of the rows, by class; empty if they have none.
   // Errors: MetricSet::Create's.
-  static absl::StatusOr<EvaluationSums> Create(const EvaluationSpec& spec,
-                                               const CompiledModel& model);
+  static absl::StatusOr<EvaluationSums> Create(
+      const EvaluationSpec& spec, const CompiledModel& model,
+      std::vector<std::string> class_names);
 
-  // The rows of `batch`, which `model` has just evaluated to the mean `loss`.
+  // The rows of `batch`, which `model` has just evaluated to the mean `loss`
+  // over their weights.
   void Add(const Batch& batch, const CompiledModel& model, double loss);
 
   int64_t examples() const { return examples_; }
@@ -58,17 +62,21 @@ class EvaluationSums {
   int64_t examples_ = 0;
   int64_t non_finite_ = 0;
   double loss_sum_ = 0;
+  // Of the rows; each has 1 where they have none.
+  double weight_ = 0;
+  double last_loss_ = 0;
 };
 
 // Goes through `data_set` in order with the parameters that `model` (in
 // evaluate mode) has. `batch` is room for its batches. Errors: InvalidArgument
 // for a data set without a row but bad ones; stopped (IsStopped) once `go_on`,
 // asked before each batch, says no; MetricSet::Create's; the model's. With
-// `bad_records` bad rows are left out, counted and told.
+// `bad_records` bad rows are left out, counted and told. `output` shows how far
+// it is.
 absl::StatusOr<EvaluationResult> EvaluateModel(
     const EvaluationSpec& spec, const DataSet& data_set, CompiledModel* model,
     Batch& batch, absl::FunctionRef<bool()> go_on,
-    BadRecords* bad_records = nullptr);
+    BadRecords* bad_records = nullptr, const ProgressOutput& output = {});
 
 // An evaluation of a whole data set with the newest parameters. One thread.
 class Evaluator {
@@ -76,10 +84,11 @@ class Evaluator {
   // `data_set`, `model` (in evaluate mode), `client` and `rounds` outlive this.
   // `spec` has the metrics. `rounds` is null but in synchronous replication,
   // where every shard's values are then those after the newest update.
-  // `bad_records` is EvaluateModel's.
+  // `bad_records` and `output` are EvaluateModel's.
   Evaluator(const EvaluationSpec& spec, const DataSet* data_set,
             CompiledModel* model, ParameterClient* client,
-            RoundPauser* rounds = nullptr, BadRecords* bad_records = nullptr);
+            RoundPauser* rounds = nullptr, BadRecords* bad_records = nullptr,
+            ProgressOutput output = {});
 
   // Pulls the parameters, then reads the data set in order. Errors:
   // EvaluateModel's.
@@ -99,6 +108,7 @@ class Evaluator {
   ParameterClient* const client_;
   RoundPauser* const rounds_;
   BadRecords* const bad_records_;
+  const ProgressOutput output_;
   // The model's parameters.
   std::vector<MutableTensorView> into_;
   Batch batch_;

@@ -96,7 +96,7 @@ absl::Status EvaluatorTask::OpenHalfBy(std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(
       data_set_, OpenHalfOfRun(options_.training, *saved_->model(),
                                {half(), LabelsOf(saved_->model()->loss())}, run,
-                               options_.reporter));
+                               ProgressOutputOf(options_)));
   batch_ = MakeBatch(*data_set_, saved_->model()->batch_size());
   opened_by_ = std::move(run);
   return absl::OkStatus();
@@ -186,7 +186,8 @@ absl::StatusOr<EvaluationResult> EvaluatorTask::Evaluate(
                               [&] { return saved_->LoadCheckpoint(reader); }));
   return EvaluateModel(
       options_.training.evaluation(), *data_set_, saved_->model(), batch_,
-      [this] { return !interrupted(); }, bad_records_.get());
+      [this] { return !interrupted(); }, bad_records_.get(),
+      ProgressOutputOf(options_));
 }
 
 void EvaluatorTask::Report(const CheckpointReader& reader,
@@ -194,7 +195,9 @@ void EvaluatorTask::Report(const CheckpointReader& reader,
   const int64_t step = reader.manifest().global_step();
   options_.reporter.Info(
       absl::StrCat("evaluated ", reader.path(), ": step=", step, " ",
-                   DescribeEvaluation(result), " examples=", result.examples));
+                   DescribeEvaluation(result), " ", result.NameOf("examples"),
+                   "=", result.examples));
+  ReportRemarks(result, options_.reporter);
   if (summaries_ != nullptr) {
     // A process before this one, or the training before it went back, may have
     // drawn these steps.

@@ -2,6 +2,7 @@
 #define WORKER_TASK_EVALUATOR_TASK_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -53,6 +54,8 @@ struct EvaluatorOptions {
   TaskCredentials credentials = InsecureCredentials();
   // A line for the operator, from any thread.
   Reporter reporter;
+  // As ProgressOutput's.
+  std::function<void(absl::string_view text)> show_live;
   // The process's start number: random and not 0.
   uint64_t incarnation = 1;
   // Both outlive the task. The latch ends Create and Run.

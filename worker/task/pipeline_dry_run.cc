@@ -43,6 +43,9 @@ absl::StatusOr<Batch> RandomBatch(const ModelSpec& spec,
       MakeLabelledBatch(model.batch_size(), shape,
                         model.loss().reads_targets ? model.num_outputs() : 0);
   batch.rows = model.batch_size();
+  if (model.is_weighted()) {
+    batch.Add(kBatchWeights, FLOAT32, Shape(), batch.rows);
+  }
   const CounterRandom random(/*seed=*/1, "dry run");
   const absl::Span<float> values = batch.input();
   for (size_t i = 0; i < values.size(); ++i) {

@@ -27,7 +27,7 @@ std::string WorkersJson(absl::Span<const TrainingResult::Worker> workers) {
     object.AddCount("steps", worker.steps);
     object.AddCount("examples", worker.examples);
     object.AddNumber("steps_per_s", worker.steps_per_s);
-    object.AddNumber("mean_staleness", worker.mean_staleness);
+    object.AddNumber("staleness", worker.staleness);
     object.AddCount("dropped_steps", worker.dropped_steps);
     if (worker.traffic.has_value()) {
       object.AddCount("pushes", worker.traffic->pushes());
@@ -88,6 +88,20 @@ std::string TableJson(const std::vector<std::vector<int64_t>>& counts) {
   return absl::StrCat("[", absl::StrJoin(rows, ",\n    "), "]");
 }
 
+std::string ClassesJson(absl::Span<const ClassFigures> by_class) {
+  std::vector<std::string> objects;
+  for (const ClassFigures& one : by_class) {
+    JsonObject object(6);
+    object.AddText("name", one.name);
+    object.AddCount("rows", one.rows);
+    object.AddNumber("precision", one.precision);
+    object.AddNumber("recall", one.recall);
+    object.AddNumber("f1", one.f1);
+    objects.push_back(object.Finish());
+  }
+  return absl::StrCat("[", absl::StrJoin(objects, ", "), "]");
+}
+
 absl::Status SystemError(const char* what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
@@ -102,18 +116,18 @@ absl::Status WriteAndSync(int fd, absl::string_view content,
 }  // namespace
 
 void AddEvaluation(const EvaluationResult& result, JsonObject* json) {
-  const std::string prefix = result.half + "_";
-  for (const MetricResult::Value& value : result.metrics.values) {
-    json->AddNumber(prefix + value.name, value.value);
+  for (const MetricResult::Value& value : result.NamedValues()) {
+    json->AddNumber(value.name, value.value);
   }
-  json->AddNumber(prefix + "loss", result.loss);
-  json->AddCount(prefix + "examples", result.examples);
+  json->AddCount(result.NameOf("examples"), result.examples);
   if (result.non_finite > 0) {
-    json->AddCount(prefix + "non_finite_rows", result.non_finite);
+    json->AddCount(result.NameOf("non_finite_rows"), result.non_finite);
   }
   for (const MetricResult::Table& table : result.metrics.tables) {
-    json->Add(result.half == "test" ? table.name : prefix + table.name,
-              TableJson(table.counts));
+    json->Add(result.NameOf(table.name), TableJson(table.counts));
+  }
+  if (!result.metrics.by_class.empty()) {
+    json->Add(result.NameOf("by_class"), ClassesJson(result.metrics.by_class));
   }
 }
 

@@ -30,7 +30,8 @@ struct TrainingResult {
     int64_t steps = 0;
     int64_t examples = 0;
     double steps_per_s = kNotMeasured;
-    double mean_staleness = kNotMeasured;
+    // The mean.
+    double staleness = kNotMeasured;
     int64_t dropped_steps = 0;
     // All-reduce: bytes of parts of gradients that it has pushed to shards in
     // other processes, and of parts of parameters that it has pulled from them

@@ -119,28 +119,28 @@ absl::StatusOr<DataSchema> SettleSchema(const DataSchema* run, DataSchema now,
 absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, std::shared_ptr<const DataSchema> run,
-    const Reporter& reporter) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<DataSet> half,
-      OpenDataSet(training, model, used.half, used.labels, std::move(run)));
+    const ProgressOutput& output) {
+  ASSIGN_OR_RETURN(std::unique_ptr<DataSet> half,
+                   OpenDataSet(training, model, used.half, used.labels,
+                               std::move(run), output));
   SayRemarks(absl::StrCat(HalfName(used.half), " data"), half->Remarks(),
-             reporter);
+             output.reporter);
   return half;
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenHalfOfRun(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
-    const Reporter& reporter) {
+    const ProgressOutput& output) {
   if (run != nullptr) RETURN_IF_ERROR(CheckRunTraining(*run, training));
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> half,
-                   OpenHalf(training, model, used, run, reporter));
+                   OpenHalf(training, model, used, run, output));
   DataSchema now = CompleteSchema(
       training.input(), static_cast<uint64_t>(training.seed()), half->Schema());
   const bool has_labels = used.labels != LabelKind::kNone;
   // The files of labels that nobody asks for were not looked for.
   RETURN_IF_ERROR(SettleSchema(run.get(), std::move(now),
-                               has_labels ? reporter : Reporter())
+                               has_labels ? output.reporter : Reporter())
                       .status());
   return half;
 }

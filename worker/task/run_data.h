@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/reporter.h"
+#include "common/base/work_progress.h"
 #include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
 #include "worker/checkpoint/run_schema.h"
@@ -66,14 +67,14 @@ struct UsedHalf {
 absl::StatusOr<std::unique_ptr<DataSet>> OpenHalf(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, std::shared_ptr<const DataSchema> run,
-    const Reporter& reporter);
+    const ProgressOutput& output);
 
 // A half of a run whose model is used, as `run` says (null: it does not); says
 // what changed. Errors: OpenHalf's, CheckSchemaChange's.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenHalfOfRun(
     const TrainingSpec& training, const CompiledModel& model,
     const UsedHalf& used, const std::shared_ptr<const DataSchema>& run,
-    const Reporter& reporter);
+    const ProgressOutput& output);
 
 }  // namespace muster
 

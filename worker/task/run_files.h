@@ -35,6 +35,9 @@ class RunFiles {
   // As SessionMachine::Options.finished.
   const std::string& finished_before() const { return finished_before_; }
 
+  // The run without its outcome.
+  TrainingResult DescribeRun() const;
+
   // Writes a file of any kind; the chief says if that takes long. Errors: those
   // of WriteFileAtomically.
   absl::Status Write(const std::string& path, const std::string& content) const;
@@ -51,7 +54,6 @@ class RunFiles {
                            const TrainingSession& session) const;
 
  private:
-  TrainingResult DescribeRun() const;
   JobState StateAtEnd(const TrainingSession& session) const;
   bool StaysAsItIs(const std::string& path, const TrainingResult& result) const;
 

@@ -15,7 +15,7 @@ TrainingResult::Worker DescribeWorker(const WorkerState& state) {
     worker.steps_per_s = state.active_steps() / state.active_s();
   }
   const double pushes = static_cast<double>(state.staleness_count());
-  if (pushes > 0) worker.mean_staleness = state.staleness_sum() / pushes;
+  if (pushes > 0) worker.staleness = state.staleness_sum() / pushes;
   if (state.has_traffic()) worker.traffic = state.traffic();
   return worker;
 }

@@ -39,7 +39,7 @@ std::unique_ptr<Progress> MakeProgress(const SessionHooks::Options& options,
   Progress::Options progress = options.progress;
   progress.target_step =
       UpdatesUntilStop(options.training.stop(), options.steps_per_epoch);
-  return std::make_unique<Progress>(progress, parts.write_progress);
+  return std::make_unique<Progress>(progress, parts.progress_output);
 }
 
 std::unique_ptr<Profiler> MakeProfiler(const SessionHooks::Options& options,

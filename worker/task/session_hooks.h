@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/reporter.h"
+#include "common/base/work_progress.h"
 #include "common/checkpoint/write_watch.h"
 #include "proto/training.pb.h"
 #include "worker/hook/best_keeper.h"
@@ -52,7 +53,7 @@ class SessionHooks {
   };
   // The parts that hooks work with; all of them outlive the hooks.
   struct Parts {
-    Progress::Write write_progress;
+    ProgressOutput progress_output;
     // A line for the operator, from any thread.
     Reporter reporter;
     Profiler::Write write_file;

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
+#include "common/optimizer/update_rule.h"
+#include "common/summary/hparams.h"
 #include "worker/model/graph_def.h"
 #include "worker/model/model_graph.h"
 
@@ -27,10 +32,34 @@ absl::StatusOr<std::vector<float>> ReadFirstRows(const DataSet& data_set,
 
 }  // namespace
 
+HparamsSessionStart HparamsOf(const ShownTraining& shown) {
+  const TrainingSpec& training = *shown.training;
+  HparamsSessionStart start;
+  auto& hparams = *start.mutable_hparams();
+  for (const std::string& assignment : shown.overrides) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(assignment, absl::MaxSplits('=', 1));
+    hparams[parts.first] = HparamOf(parts.second);
+  }
+  hparams["model"].set_string_value(training.model().name());
+  hparams["replication"].set_string_value(shown.replication);
+  hparams["optimizer"].set_string_value(training.optimizer().name());
+  const auto rate = LearningRateOf(training.optimizer());
+  if (rate.ok()) hparams["learning_rate"] = HparamOf(rate->base());
+  hparams["seed"] = HparamOf(static_cast<double>(training.seed()));
+  hparams["batch_size"] = HparamOf(static_cast<double>(shown.batch_size));
+  hparams["accumulate_batches"] =
+      HparamOf(static_cast<double>(shown.accumulate_batches));
+  hparams["cluster.ps"] = HparamOf(shown.num_ps);
+  hparams["cluster.worker"] = HparamOf(shown.num_workers);
+  return start;
+}
+
 absl::Status AddShownParts(const ShownTraining& shown, SummaryParts* parts) {
   ASSIGN_OR_RETURN(const ModelGraph model,
                    ModelGraph::Create(shown.training->model()));
   parts->graph = MakeGraphDef(model, shown.batch_size, shown.devices);
+  parts->hparams = HparamsOf(shown);
   // A stream is read once, in order.
   if (shown.training_set == nullptr) return absl::OkStatus();
   parts->example_shape = shown.training_set->example_shape();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/hparams.pb.h"
 #include "proto/training.pb.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/input/data_set/data_set.h"
@@ -24,9 +25,21 @@ struct ShownTraining {
   std::vector<std::string> devices;
   // Global steps in one pass over the training set.
   int64_t epoch_updates = 1;
+  // As result.json has them.
+  std::string replication;
+  int64_t accumulate_batches = 1;
+  int num_ps = 0;
+  int num_workers = 0;
+  // What --set was given: "path=value".
+  std::vector<std::string> overrides;
 };
 
-// Fills in the model's graph, and how examples to look at are read: the first
+// The settings that tell runs apart, by their names in result.json, and each
+// field of the overrides by its path. REQUIRES: the training is checked.
+HparamsSessionStart HparamsOf(const ShownTraining& shown);
+
+// Fills in the model's graph, HparamsOf, and how examples to look at are read:
+// the first
 // summary.images rows of the training set, as input.map varies them in the
 // epoch of the step. Errors: those of ModelGraph::Create.
 absl::Status AddShownParts(const ShownTraining& shown, SummaryParts* parts);

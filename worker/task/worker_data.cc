@@ -116,7 +116,7 @@ absl::Status WorkerData::OpenEvaluatedHalves(
   if (WatchedHalf(training.input()) == Split::kValidation) {
     ASSIGN_OR_RETURN(validation_set_,
                      OpenHalf(training, model, {Split::kValidation, labels},
-                              run, options.reporter));
+                              run, ProgressOutputOf(options)));
   }
   ASSIGN_OR_RETURN(const bool has_test_half, HasTestHalf(training.input()));
   if (!has_test_half) {
@@ -124,7 +124,7 @@ absl::Status WorkerData::OpenEvaluatedHalves(
     return CheckNoEvaluation(training);
   }
   ASSIGN_OR_RETURN(test_set_, OpenHalf(training, model, {Split::kTest, labels},
-                                       run, options.reporter));
+                                       run, ProgressOutputOf(options)));
   return absl::OkStatus();
 }
 
@@ -139,8 +139,8 @@ absl::StatusOr<DataSchema> WorkerData::OpenTrainingHalf(
     ReportTrainingHalf(options, stream->Files(), stream->Remarks());
     return stream->Schema();
   }
-  ASSIGN_OR_RETURN(training_set_,
-                   OpenDataSet(training, model, Split::kTrain, run));
+  ASSIGN_OR_RETURN(training_set_, OpenDataSet(training, model, Split::kTrain,
+                                              run, ProgressOutputOf(options)));
   ReportTrainingHalf(options, training_set_->Files(), training_set_->Remarks());
   return training_set_->Schema();
 }

@@ -69,7 +69,7 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
   options.saves = !job.options.train_dir.empty();
   options.training = job.options.training;
   options.steps_per_epoch = placed().epoch_updates();
-  options.progress = job.options.progress;
+  options.progress.every = job.options.progress_every;
   if (BadRecords* const bad_records = worker_.steps->data().bad_records()) {
     options.progress.bad_records = [bad_records] {
       return bad_records->count();
@@ -114,7 +114,7 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
                                              const std::string& content) {
     return files->Write(path, content);
   };
-  parts.write_progress = placed().options().write_progress;
+  parts.progress_output = ProgressOutputOf(placed().options());
   parts.reporter = placed().options().reporter;
   const auto* const session = worker_.session;
   parts.stop_job = [session](absl::string_view reason,
@@ -183,6 +183,12 @@ absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
   shown.batch_size = towers.shape().batch_size;
   shown.devices = towers.own_devices();
   shown.epoch_updates = placed().epoch_updates();
+  const TrainingResult run = worker_.files->DescribeRun();
+  shown.replication = run.replication;
+  shown.accumulate_batches = run.accumulate_batches;
+  shown.num_ps = run.num_ps;
+  shown.num_workers = run.num_workers;
+  shown.overrides = options.overrides;
   RETURN_IF_ERROR(AddShownParts(shown, &parts));
   parts.reporter = options.reporter;
   return parts;

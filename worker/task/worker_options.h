@@ -2,12 +2,14 @@
 #define WORKER_TASK_WORKER_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
+#include "common/base/work_progress.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/process/stop_latch.h"
@@ -16,7 +18,6 @@
 #include "proto/training.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/namespace_weights.h"
-#include "worker/hook/progress.h"
 #include "worker/tower/computed_step.h"
 #include "worker/tower/device_names.h"
 
@@ -33,6 +34,8 @@ struct WorkerOptions {
   TrainingSpec training;
   // The training's StopSource, to be told.
   std::string stop_source = "the training";
+  // What --set was given, to be shown.
+  std::vector<std::string> overrides;
   // The chief's folder; "": nothing is saved or restored.
   std::string train_dir;
   // Weights that a new training starts from.
@@ -52,10 +55,12 @@ struct WorkerOptions {
   TaskCredentials credentials = InsecureCredentials();
   // The steps to write a timeline of, into train_dir.
   ProfiledSteps profiled;
-  Progress::Options progress;
-  Progress::Write write_progress;
+  // Between two lines of a training without a terminal.
+  absl::Duration progress_every = absl::Seconds(10);
   // A line for the operator, from any thread.
   Reporter reporter;
+  // As ProgressOutput's.
+  std::function<void(absl::string_view text)> show_live;
   // The process's start number: random and not 0.
   uint64_t incarnation = 1;
   // Both outlive the task. The latch ends Create where it waits.
@@ -73,6 +78,12 @@ Sender SenderOf(const Options& options) {
   sender.set_incarnation(options.incarnation);
   sender.set_namespace_(options.job_namespace);
   return sender;
+}
+
+// Where they show progress.
+template <typename Options>
+ProgressOutput ProgressOutputOf(const Options& options) {
+  return {options.reporter, options.show_live, options.clock};
 }
 
 }  // namespace muster

@@ -104,6 +104,7 @@ absl::StatusOr<OpenedTowers> OpenTowers(const TrainingSpec& training,
   }
   CompileOptions compile;
   compile.batch_size = setup.shape.batch_size;
+  compile.weighted = HasWeights(training);
   compile.use_graphs = training.compute().cuda_graphs();
   compile.reporter = setup.reporter;
   compile.memory_limit_bytes = OwnMemoryLimit();
@@ -152,6 +153,7 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
   compile.memory_limit_bytes = OwnMemoryLimit() - taken_bytes;
   devices.SetDevices(&compile);
   compile.mode = CompileOptions::Mode::kEvaluate;
+  compile.weighted = HasWeights(training);
   compile.batch_size = training.evaluation().batch_size() > 0
                            ? training.evaluation().batch_size()
                            : training.input().batch_size();
@@ -166,14 +168,33 @@ absl::StatusOr<Shape> InputShape(const TrainingSpec& training) {
   return Shape::Create(dims);
 }
 
-LabelSpec LabelsFor(const CompiledModel& model, LabelKind kind) {
+// Weights are the labels' companions: who asks for none, or has compiled a
+// model without them, does not read them.
+absl::StatusOr<LabelSpec> LabelsFor(const TrainingSpec& training,
+                                    const CompiledModel& model,
+                                    LabelKind kind) {
   LabelSpec labels;
   labels.kind = kind;
   if (kind == LabelKind::kTargets) labels.num_targets = model.num_outputs();
+  labels.weighted = model.is_weighted() && kind != LabelKind::kNone;
+  if (!labels.weighted || training.class_weight().empty()) return labels;
+  if (kind == LabelKind::kTargets) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "class_weight: the loss of model '", training.model().name(),
+        "' compares outputs with targets and has no classes: leave it out, or "
+        "give rows a weight each by input.weight_column"));
+  }
+  labels.class_weights.assign(training.class_weight().begin(),
+                              training.class_weight().end());
   return labels;
 }
 
 }  // namespace
+
+bool HasWeights(const TrainingSpec& training) {
+  return !training.class_weight().empty() ||
+         !training.input().weight_column().empty();
+}
 
 LabelKind LabelsOf(const LossType& loss) {
   return loss.reads_targets ? LabelKind::kTargets : LabelKind::kClass;
@@ -181,20 +202,21 @@ LabelKind LabelsOf(const LossType& loss) {
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    std::shared_ptr<const DataSchema> run) {
+    std::shared_ptr<const DataSchema> run, const ProgressOutput& output) {
   return OpenDataSet(training, model, split, LabelsOf(model.loss()),
-                     std::move(run));
+                     std::move(run), output);
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    LabelKind kind, std::shared_ptr<const DataSchema> run) {
+    LabelKind kind, std::shared_ptr<const DataSchema> run,
+    const ProgressOutput& output) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
-  const LabelSpec labels = LabelsFor(model, kind);
+  ASSIGN_OR_RETURN(const LabelSpec labels, LabelsFor(training, model, kind));
   ASSIGN_OR_RETURN(std::unique_ptr<DataSet> data_set,
                    CreateDataSet(training.input(), shape,
                                  static_cast<uint64_t>(training.seed()), split,
-                                 labels, std::move(run)));
+                                 labels, std::move(run), output));
   RETURN_IF_ERROR(
       CheckOutputs(training, *data_set, model.num_outputs(), RunKind::kKnown));
   return data_set;
@@ -204,7 +226,8 @@ absl::StatusOr<OpenStream> OpenTrainingStream(
     const TrainingSpec& training, const CompiledModel& model,
     std::shared_ptr<const DataSchema> run) {
   ASSIGN_OR_RETURN(const Shape shape, InputShape(training));
-  const LabelSpec labels = LabelsFor(model, LabelsOf(model.loss()));
+  ASSIGN_OR_RETURN(const LabelSpec labels,
+                   LabelsFor(training, model, LabelsOf(model.loss())));
   OpenStream open = [input = training.input(), shape, seed = training.seed(),
                      labels, num_classes = model.num_outputs(),
                      run = std::move(run)] {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/reporter.h"
+#include "common/base/work_progress.h"
 #include "proto/training.pb.h"
 #include "worker/backend/backend.h"
 #include "worker/backend/device_mean.h"
@@ -76,18 +77,24 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompileTestModel(
     const TrainingSpec& training, const ReplicaDevices& devices,
     int64_t taken_bytes);
 
+// Whether rows have weights in the loss: class_weight, input.weight_column.
+bool HasWeights(const TrainingSpec& training);
+
 // The labels that a loss reads.
 LabelKind LabelsOf(const LossType& loss);
 
 // The data set as `model` reads it, with the labels of its loss, or of `kind`.
-// Errors: those of CreateDataSet and of CheckOutputs (RunKind::kKnown). `run`:
-// as CreateDataSet's.
+// Errors: those of CreateDataSet and of CheckOutputs (RunKind::kKnown);
+// InvalidArgument (class_weight for a loss without classes). `run` and
+// `output`: as CreateDataSet's.
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    std::shared_ptr<const DataSchema> run = nullptr);
+    std::shared_ptr<const DataSchema> run = nullptr,
+    const ProgressOutput& output = {});
 absl::StatusOr<std::unique_ptr<DataSet>> OpenDataSet(
     const TrainingSpec& training, const CompiledModel& model, Split split,
-    LabelKind kind, std::shared_ptr<const DataSchema> run = nullptr);
+    LabelKind kind, std::shared_ptr<const DataSchema> run = nullptr,
+    const ProgressOutput& output = {});
 
 // The training half as a stream that `model` reads (input.stream), opened once
 // to see that it can. Errors: those of CreateStream.

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/escape.h"
 #include "common/base/fingerprint.h"
 #include "common/base/max_count.h"
 #include "common/base/read_file.h"
@@ -233,6 +235,21 @@ absl::Status ValidateInput(const InputSpec& input) {
   return CheckNotNegative("input.synthetic_classes", input.synthetic_classes());
 }
 
+absl::Status ValidateClassWeights(const TrainingSpec& spec) {
+  absl::flat_hash_set<absl::string_view> named;
+  for (const ClassWeight& of_class : spec.class_weight()) {
+    if (!named.insert(of_class.class_()).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("class_weight: the class '",
+                       EscapeForLog(of_class.class_()), "' is there twice"));
+    }
+    RETURN_IF_ERROR(CheckFiniteNotNegative(
+        absl::StrCat("class_weight of '", EscapeForLog(of_class.class_()), "'"),
+        of_class.weight()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WithStream(absl::string_view field, absl::string_view advice) {
   return absl::InvalidArgumentError(absl::StrCat(
       field,
@@ -403,6 +420,7 @@ std::string StopSource(const TrainingSpec& spec, absl::string_view source,
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
+  RETURN_IF_ERROR(ValidateClassWeights(spec));
   RETURN_IF_ERROR(ValidateStream(spec));
   RETURN_IF_ERROR(
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));

@@ -23,8 +23,8 @@ CommandLineOptions Describe() {
 
 int Run(const CommandLine& command_line) {
   return RunSavedVerb(
-      "evaluate", command_line,
-      [](SavedRunOptions*) { return absl::OkStatus(); }, &EvaluateSaved);
+      command_line, [](SavedRunOptions*) { return absl::OkStatus(); },
+      &EvaluateSaved);
 }
 
 }  // namespace

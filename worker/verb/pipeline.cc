@@ -2,11 +2,11 @@
 #include <string>
 
 #include "absl/flags/flag.h"
+#include "common/base/printing.h"
 #include "common/base/status_macros.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/server/task_flags.h"
 #include "worker/task/pipeline_dry_run.h"
-#include "worker/task/printing.h"
 #include "worker/verb/device_flags.h"
 #include "worker/verb/model_flags.h"
 #include "worker/verb/worker_verb.h"

@@ -52,7 +52,7 @@ absl::Status ReadOwnFlags(SavedRunOptions* options) {
 }
 
 int Run(const CommandLine& command_line) {
-  return RunSavedVerb("predict", command_line, &ReadOwnFlags, &PredictSaved);
+  return RunSavedVerb(command_line, &ReadOwnFlags, &PredictSaved);
 }
 
 }  // namespace

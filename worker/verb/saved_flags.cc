@@ -4,6 +4,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/printing.h"
 #include "common/base/status_macros.h"
 #include "common/process/end_process.h"
 #include "common/process/exit_code.h"
@@ -11,7 +12,6 @@
 #include "common/rpc/server/task_flags.h"
 #include "worker/client/call_status.h"
 #include "worker/saved/prediction_file.h"
-#include "worker/task/printing.h"
 #include "worker/verb/device_flags.h"
 #include "worker/verb/model_flags.h"
 #include "worker/verb/worker_verb.h"
@@ -39,17 +39,17 @@ absl::StatusOr<Split> HalfFlag() {
       absl::StrCat("--half: wanted test or validation, found '", text, "'"));
 }
 
-absl::StatusOr<SavedRunOptions> MakeOptions(const std::string& verb,
-                                            const CommandLine& command_line) {
+absl::StatusOr<SavedRunOptions> MakeOptions(const CommandLine& command_line) {
   SavedRunOptions options;
   ASSIGN_OR_RETURN(RunTraining run, SavedTrainingFlags(command_line));
   options.model.training = std::move(run.training);
   options.model.log_device_placement =
       absl::GetFlag(FLAGS_log_device_placement);
   PrintingOptions printing;
-  printing.label = verb;
-  printing.no_color = Environment("NO_COLOR");
-  options.model.reporter = MakePrinting(printing).reporter;
+  printing.columns = Environment("COLUMNS");
+  ProgressOutput output = MakePrinting(printing);
+  options.model.reporter = std::move(output.reporter);
+  options.show_live = std::move(output.show_live);
   SayChanges(run, options.model.reporter);
   options.train_dir = absl::GetFlag(FLAGS_train_dir);
   absl::StatusOr<CheckpointChoice> checkpoint =
@@ -94,13 +94,13 @@ CommandLineOptions DescribeSavedVerb(const std::string& verb,
 }
 
 int RunSavedVerb(
-    const std::string& verb, const CommandLine& command_line,
+    const CommandLine& command_line,
     const std::function<absl::Status(SavedRunOptions*)>& add,
     const std::function<absl::Status(const SavedRunOptions&)>& use) {
   const absl::Status logging = SetUpTaskLogging(/*task_name=*/"");
   if (!logging.ok()) return FailVerb(logging);
   StopSignals::Block();
-  auto options = MakeOptions(verb, command_line);
+  auto options = MakeOptions(command_line);
   if (!options.ok()) return FailVerb(options.status());
   const absl::Status added = add(&*options);
   if (!added.ok()) return FailVerb(added);
@@ -109,6 +109,7 @@ int RunSavedVerb(
       [&options](int signal) {
         PredictionFile::RemoveUnfinished(options->output);
         PredictionFile::RemoveUnfinished(options->labels);
+        if (options->show_live != nullptr) options->show_live("");
         EndProcess(128 + signal);
       },
       options->model.reporter);

@@ -20,7 +20,7 @@ CommandLineOptions DescribeSavedVerb(const std::string& verb,
 // Calls `use` with what the flags say, until that is done or a signal comes.
 // `add` sets the verb's own options first. Returns the exit code.
 int RunSavedVerb(
-    const std::string& verb, const CommandLine& command_line,
+    const CommandLine& command_line,
     const std::function<absl::Status(SavedRunOptions*)>& add,
     const std::function<absl::Status(const SavedRunOptions&)>& use);
 

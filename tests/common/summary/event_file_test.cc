@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/summary/read_events.h"
@@ -33,6 +34,7 @@ class EventFileTest : public testing::Test {
     options.host = "host/1";
     options.process_id = 42;
     options.wall_now = [this] { return now_; };
+    options.max_bytes = max_bytes_;
     return EventFile(options);
   }
 
@@ -42,6 +44,7 @@ class EventFileTest : public testing::Test {
   }
 
   FakeFileSystem files_;
+  int64_t max_bytes_ = EventFile::Options().max_bytes;
   absl::Time now_ = absl::FromUnixSeconds(1234567890);
 };
 
@@ -93,6 +96,41 @@ TEST_F(EventFileTest, ForgetsWhatATornFileMayHave) {
   EXPECT_EQ(events[1].step(), 6);
   EXPECT_FALSE(events[1].has_source_metadata());
   EXPECT_EQ(events[2].step(), 6);
+}
+
+TEST_F(EventFileTest, GoesOnInTheNextFileWhereOneIsFull) {
+  max_bytes_ = 2 * static_cast<int64_t>(RecordOf(5).size());
+  EventFile file = MakeFile();
+  for (const int64_t step : {5, 6, 7}) {
+    ASSERT_THAT(file.Append(RecordOf(step), step), IsOk());
+  }
+  ASSERT_THAT(file.Append(RecordOf(8) + RecordOf(9) + RecordOf(10), 8), IsOk());
+  const std::vector<std::string> names = Names();
+  ASSERT_EQ(names.size(), 3u);
+  std::vector<int64_t> steps;
+  for (const std::string& name : names) {
+    std::vector<Event> events =
+        ReadEvents(files_.Contents(absl::StrCat(kFolder, "/", name)));
+    EXPECT_EQ(events[0].file_version(), "brain.Event:2");
+    for (size_t i = 1; i < events.size(); ++i) {
+      // No point is void, as after an error.
+      EXPECT_TRUE(events[i].has_summary());
+      steps.push_back(events[i].step());
+    }
+  }
+  EXPECT_THAT(steps, testing::ElementsAre(5, 6, 7, 8, 9, 10));
+}
+
+TEST_F(EventFileTest, ANextFileThatCannotBeMadeLosesNothing) {
+  max_bytes_ = 1;
+  EventFile file = MakeFile();
+  ASSERT_THAT(file.Append(RecordOf(5), 5), IsOk());
+  files_.FailAt(1, absl::ResourceExhaustedError("disk full"));
+  EXPECT_THAT(file.Append(RecordOf(6), 6),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  ASSERT_THAT(file.Append(RecordOf(6), 6), IsOk());
+  EXPECT_EQ(Names().size(), 2u);
+  EXPECT_EQ(Events(file).back().step(), 6);
 }
 
 // Calls: make the folder, make the file, append.

@@ -34,6 +34,7 @@ class EventFileWriterTest : public testing::Test {
     options.file.folder = kFolder;
     options.file.host = "host";
     options.file.wall_now = [] { return absl::FromUnixSeconds(1000000000); };
+    options.file.max_bytes = max_file_bytes_;
     options.clock = &clock_;
     // The tests say when.
     options.flush_every = absl::Hours(1);
@@ -53,6 +54,7 @@ class EventFileWriterTest : public testing::Test {
     return events;
   }
 
+  int64_t max_file_bytes_ = EventFile::Options().max_bytes;
   FakeFileSystem files_;
   FakeClock clock_;
   ReportedLines said_;
@@ -157,6 +159,21 @@ TEST_F(EventFileWriterTest, GoesOnInANewFileAfterATornOne) {
   EXPECT_EQ(events[0].session_log().status(), SessionLog::START);
   EXPECT_EQ(events[0].step(), 2);
   EXPECT_EQ(events[1].step(), 2);
+}
+
+TEST_F(EventFileWriterTest, AFullFileIsFollowedByAnother) {
+  max_file_bytes_ = 1;
+  const auto writer = MakeWriter();
+  writer->AddSessionStart(1);
+  for (int step = 1; step <= 3; ++step) {
+    writer->Add(step, Loss(step));
+    writer->Flush();
+  }
+  EXPECT_EQ(Names().size(), 3u);
+  EXPECT_THAT(said_.lines(), testing::IsEmpty());
+  const std::vector<Event> events = Events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].step(), 3);
 }
 
 TEST_F(EventFileWriterTest, DropsAndCountsWhatDoesNotFit) {

@@ -20,7 +20,10 @@ class FakeApplier : public PartApplier {
  public:
   explicit FakeApplier(const TensorTable& tensors) : tensors_(tensors) {}
 
-  void Apply(const PushedPart&) override { FAIL(); }
+  bool Apply(const PushedPart&) override {
+    ADD_FAILURE();
+    return false;
+  }
   void CountUpdate() override { FAIL(); }
   void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override {

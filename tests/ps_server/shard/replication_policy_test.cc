@@ -15,9 +15,10 @@ using ::testing::HasSubstr;
 // Remembers the parts that it was told to apply.
 class FakeApplier : public PartApplier {
  public:
-  void Apply(const PushedPart& part) override {
+  bool Apply(const PushedPart& part) override {
     steps.push_back(part.step);
     rate_factors.push_back(part.rate_factor);
+    return part.publish_to != nullptr;
   }
   void ApplyToBlocks(absl::Span<const CheckedSlice> /*slices*/,
                      double /*rate_factor*/,

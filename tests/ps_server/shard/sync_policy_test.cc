@@ -475,7 +475,10 @@ TEST(SyncPolicyOnAnEmptyShardTest, FollowsEveryToken) {
   const TensorTable none;
   class NoApplier : public PartApplier {
    public:
-    void Apply(const PushedPart&) override { FAIL(); }
+    bool Apply(const PushedPart&) override {
+      ADD_FAILURE();
+      return false;
+    }
     void ApplyToBlocks(absl::Span<const CheckedSlice>, double,
                        BlockGradient) override {
       FAIL();

@@ -339,6 +339,42 @@ TEST_P(BackendParityTest, SmoothedSoftmaxCrossEntropy) {
              SumTolerance(d.classes), kRelative, "diff_src");
 }
 
+// Backward and forward, of losses with and without classes.
+TEST_P(BackendParityTest, WeightedLosses) {
+  const Operation losses[] = {
+      SoftmaxCrossEntropyDesc{5, 3, 0.1, Phase::kTraining, /*weighted=*/true},
+      SoftmaxCrossEntropyDesc{5, 3, 0, Phase::kInference, /*weighted=*/true},
+      TargetLossDesc{TargetLossKind::kSigmoidCrossEntropy, 5, 3,
+                     Phase::kTraining, /*weighted=*/true},
+      TargetLossDesc{TargetLossKind::kSquaredError, 5, 3, Phase::kTraining,
+                     /*weighted=*/true},
+      TargetLossDesc{TargetLossKind::kSquaredError, 5, 3, Phase::kInference,
+                     /*weighted=*/true}};
+  for (const Operation& loss : losses) {
+    PrimitiveRun found(backend_.get(),
+                       backend_->Create(loss, Pass::kForward, {}));
+    PrimitiveRun wanted(oracle_.get(),
+                        oracle_->Create(loss, Pass::kForward, {}));
+    ASSERT_TRUE(found.ok() && wanted.ok());
+    for (PrimitiveRun* run : {&found, &wanted}) {
+      run->Set(Operand::kSrc, RandomValues(15, kSeed))
+          .Set(Operand::kRowWeights, {0.5, 0, 3, 1.25, 100});
+      if (std::holds_alternative<TargetLossDesc>(loss)) {
+        run->Set(Operand::kLabels, RandomValues(15, kSeed + 1));
+      } else {
+        run->SetLabels({0, 2, 1, 1, 0});
+      }
+      run->operands().rows = 4;
+      ASSERT_EQ(run->Execute(), absl::OkStatus());
+    }
+    ExpectNear(found.Get(Operand::kLoss), wanted.Get(Operand::kLoss),
+               SumTolerance(3), kRelative, "loss");
+    if (!wanted.primitive().takes(Operand::kDiffSrc)) continue;
+    ExpectNear(found.Get(Operand::kDiffSrc), wanted.Get(Operand::kDiffSrc),
+               SumTolerance(3), kRelative, "diff_src");
+  }
+}
+
 TEST_P(BackendParityTest, TargetLoss) {
   for (const auto kind :
        {TargetLossKind::kSigmoidCrossEntropy, TargetLossKind::kSquaredError}) {

@@ -255,6 +255,24 @@ TEST_F(GradientTest, SoftmaxCrossEntropy) {
   }
 }
 
+TEST_F(GradientTest, WeightedLosses) {
+  const Operation losses[] = {
+      SoftmaxCrossEntropyDesc{4, 5, 0.1, Phase::kTraining, /*weighted=*/true},
+      TargetLossDesc{TargetLossKind::kSquaredError, 4, 5, Phase::kTraining,
+                     /*weighted=*/true}};
+  for (const Operation& loss : losses) {
+    PrimitiveRun run(oracle_.get(), oracle_->Create(loss, Pass::kForward, {}));
+    run.Set(Operand::kSrc, RandomValues(20, 1))
+        .Set(Operand::kRowWeights, {0.5, 0, 3, 1.25});
+    if (std::holds_alternative<TargetLossDesc>(loss)) {
+      run.Set(Operand::kLabels, RandomValues(20, 2));
+    } else {
+      run.SetLabels({0, 4, 2, 2});
+    }
+    ExpectGradientOfLoss(run);
+  }
+}
+
 TEST_F(GradientTest, TargetLoss) {
   for (const auto kind :
        {TargetLossKind::kSigmoidCrossEntropy, TargetLossKind::kSquaredError}) {

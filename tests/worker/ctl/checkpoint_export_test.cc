@@ -6,6 +6,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 class CheckpointExportTest : public VerbFixture {
@@ -27,6 +28,14 @@ TEST_F(CheckpointExportTest, ExportsTheParametersOfTheNewestWholeOne) {
   // The same tensors and bytes as in the checkpoint.
   EXPECT_EQ(fs_.Contents("train/out/w.safetensors"),
             fs_.Contents(Path(10) + "/" + kParametersFile));
+}
+
+TEST_F(CheckpointExportTest, LongExport_ShowsItsBytes) {
+  EXPECT_EQ(Export("train/out/w.safetensors").exit_code, kExitDone);
+  EXPECT_THAT(
+      progress_.lines(),
+      AllOf(Contains(HasSubstr("check of train/ckpt-000000000020: 0 of 0 MB")),
+            Contains(HasSubstr("export: 0 of 0 MB, "))));
 }
 
 TEST_F(CheckpointExportTest, ExportsOverNothing) {

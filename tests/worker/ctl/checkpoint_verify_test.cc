@@ -6,6 +6,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -33,6 +34,13 @@ TEST_F(CheckpointVerifyTest, SaysWhyOneOfATrainDirIsNotWhole) {
                     ContainsRegex("ckpt-000000000020  NOT USABLE .*"
                                   "slots.safetensors.*'dense/weights/v' is "
                                   "damaged")));
+}
+
+TEST_F(CheckpointVerifyTest, LongCheck_ShowsEachCheckpoint) {
+  EXPECT_EQ(Verify("train").exit_code, kExitDone);
+  EXPECT_THAT(progress_.lines(),
+              AllOf(Contains(HasSubstr("check of train/ckpt-000000000010: ")),
+                    Contains(HasSubstr("check of train/ckpt-000000000020: "))));
 }
 
 TEST_F(CheckpointVerifyTest, AMissingFileIsNotWhole) {

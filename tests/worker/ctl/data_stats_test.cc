@@ -4,13 +4,17 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
+#include "tests/testing/ticking_clock.h"
 #include "worker/ctl/verb.h"
 
 namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Two features: 1, 3 and 0, 4, of classes 0 and 2.
 constexpr char kRows[] = "x,y,label\n1,0,0\n3,4,2\n";
@@ -64,6 +68,19 @@ TEST(DataStatsTest, LeavesBadRowsOutIfTheTrainingDoes) {
   EXPECT_EQ(result.exit_code, kExitDone) << result.error;
   EXPECT_THAT(result.out, AllOf(HasSubstr("name: \"mean\" s: \"2\""),
                                 HasSubstr("1 bad rows are left out\n")));
+}
+
+TEST(DataStatsTest, LongRun_ShowsItsRows) {
+  std::string rows = kRows;
+  for (int i = 0; i < 298; ++i) rows += "1,0,0\n";
+  const TickingClock clock(absl::Seconds(10));
+  ReportedLines lines;
+  RunVerb({"data", "stats", "--training=" + WriteTraining(rows)}, nullptr,
+          {lines.reporter(), nullptr, &clock});
+  EXPECT_THAT(
+      lines.lines(),
+      AllOf(Contains(StartsWith("I opening of the training data: 256 rows")),
+            Contains(StartsWith("I data stats: 256 of 300 rows, "))));
 }
 
 TEST(DataStatsTest, NamesWhatIsWrongWithTheData) {

@@ -10,7 +10,9 @@
 #include "gtest/gtest.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/testing/fake_file_system.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "worker/ctl/verb.h"
 
 namespace muster {
@@ -39,11 +41,16 @@ class VerbFixture : public ::testing::Test {
     fs_.SetContents(path, contents);
   }
 
+  // Each look at its clock is 10 s after the last.
   VerbResult Ctl(const std::vector<std::string>& args) {
-    return RunVerb(args, &fs_);
+    return RunVerb(args, &fs_, {progress_.reporter(), nullptr, &clock_});
   }
 
   FakeFileSystem fs_{"train"};
+  ReportedLines progress_;
+
+ private:
+  const TickingClock clock_{absl::Seconds(10)};
 };
 
 }  // namespace muster

@@ -30,6 +30,8 @@ class EvaluationTest : public ::testing::Test {
           if (!error_.ok()) return error_;
           EvaluationResult result{100, 0.3, {{{"accuracy", 0.9}}, {}}};
           result.non_finite = non_finite_;
+          result.metrics.by_class = metrics_.by_class;
+          result.metrics.remarks = metrics_.remarks;
           return result;
         },
         lines_.reporter(),
@@ -45,6 +47,7 @@ class EvaluationTest : public ::testing::Test {
 
   int runs_ = 0;
   int64_t non_finite_ = 0;
+  MetricResult metrics_;
   std::vector<std::string> stops_;
   absl::Status error_;
   ReportedLines lines_;
@@ -114,6 +117,22 @@ TEST_F(EvaluationTest, RunsOnlyAtTheEndByDefault) {
               ElementsAre("I step=1000 test_accuracy=0.9000 test_loss=0.3000"));
   ASSERT_THAT(evaluation.results(), SizeIs(1));
   EXPECT_EQ(evaluation.results()[0].metrics.Find("accuracy"), 0.9);
+}
+
+TEST_F(EvaluationTest, RemarksFollowEachLineAndTheTableOfClassesTheLast) {
+  metrics_.by_class = {{"cat", 3, 1, 0.5, 0.75}};
+  metrics_.remarks = {"auc: of one class"};
+  Evaluation evaluation = Make(10);
+  ASSERT_THAT(evaluation.AfterStep(At(10)), IsOk());
+  EndRecord end;
+  end.completed = true;
+  end.global_step = 15;
+  ASSERT_THAT(evaluation.AtEnd(end), IsOk());
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre(HasSubstr("step=10 "), "I test_auc: of one class",
+                          HasSubstr("step=15 "), "I test_auc: of one class",
+                          "I test_by_class:", HasSubstr("precision"),
+                          HasSubstr("---"), HasSubstr("cat")));
 }
 
 TEST_F(EvaluationTest, SkipsTheEndAfterASignal) {

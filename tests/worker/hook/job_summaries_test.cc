@@ -93,7 +93,7 @@ TEST_F(JobSummariesTest, WritesRatesBetweenTwoAnswers) {
   ASSERT_EQ(written_.points.size(), 1u);
   // The step of the counts, not that in which they came.
   EXPECT_EQ(written_.points[0].step, 110);
-  EXPECT_FLOAT_EQ(written_.Scalar(0, "global_step_per_s"), 25);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "steps_per_s"), 25);
   EXPECT_FLOAT_EQ(written_.Scalar(0, "examples_per_s"), 250);
   EXPECT_FLOAT_EQ(written_.Scalar(0, "worker_0/steps_per_s"), 15);
   EXPECT_FLOAT_EQ(written_.Scalar(0, "worker_1/steps_per_s"), 10);
@@ -145,7 +145,7 @@ TEST_F(JobSummariesTest, LeavesOutTheCountsOfAnotherEpoch) {
   Step(251);
   ASSERT_EQ(written_.points.size(), 1u);
   EXPECT_EQ(written_.points[0].step, 250);
-  EXPECT_FLOAT_EQ(written_.Scalar(0, "global_step_per_s"), 100);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "steps_per_s"), 100);
 }
 
 TEST_F(JobSummariesTest, TheEndWaitsForTheCountsOfTheLastStep) {
@@ -158,7 +158,7 @@ TEST_F(JobSummariesTest, TheEndWaitsForTheCountsOfTheLastStep) {
   EXPECT_THAT(hook_->AtEnd(EndRecord()), IsOk());
   ASSERT_EQ(written_.points.size(), 1u);
   EXPECT_EQ(written_.points[0].step, 100);
-  EXPECT_FLOAT_EQ(written_.Scalar(0, "global_step_per_s"), 100);
+  EXPECT_FLOAT_EQ(written_.Scalar(0, "steps_per_s"), 100);
 }
 
 TEST_F(JobSummariesTest, TheEndDoesNotWaitForEverForAPsThatIsGone) {

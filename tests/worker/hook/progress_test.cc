@@ -15,14 +15,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 class ProgressTest : public ::testing::Test {
  protected:
-  void Make(const Progress::Options& options) {
-    progress_ = std::make_unique<Progress>(
-        options, [this](absl::string_view text) { texts_.emplace_back(text); });
+  void Make(const Progress::Options& options, bool on_terminal = false) {
+    ProgressOutput output;
+    output.reporter = Reporter([this](Reporter::Level, absl::string_view line) {
+      texts_.emplace_back(line);
+    });
+    if (on_terminal) {
+      output.show_live = [this](absl::string_view text) {
+        live_.emplace_back(text);
+      };
+    }
+    progress_ = std::make_unique<Progress>(options, output);
     EpochRecord epoch;
     epoch.now = now_;
     ASSERT_THAT(progress_->AfterEnter(epoch), IsOk());
@@ -44,6 +51,7 @@ class ProgressTest : public ::testing::Test {
 
   std::unique_ptr<Progress> progress_;
   std::vector<std::string> texts_;
+  std::vector<std::string> live_;
   absl::Time now_ = absl::UnixEpoch();
   int64_t global_step_ = 0;
 };
@@ -71,8 +79,8 @@ TEST_F(ProgressTest, RatesAreNoPowersOfTen) {
 TEST_F(ProgressTest, CountsTheDroppedStepsOfThisProcess) {
   Make(Progress::Options());
   for (int i = 0; i < 20; ++i) Step(absl::Seconds(1), /*dropped=*/i < 12);
-  EXPECT_THAT(texts_,
-              ElementsAre(HasSubstr(" dropped=10"), HasSubstr(" dropped=12")));
+  EXPECT_THAT(texts_, ElementsAre(HasSubstr(" dropped_steps=10"),
+                                  HasSubstr(" dropped_steps=12")));
 }
 
 TEST_F(ProgressTest, SaysThatStepsWaitForTheirRowsIfTheyDo) {
@@ -106,44 +114,14 @@ TEST_F(ProgressTest, LastStepsAreShownAtTheEnd) {
   EXPECT_THAT(texts_, ElementsAre(StartsWith("step=1 ")));
 }
 
-TEST_F(ProgressTest, TerminalLineIsWrittenOverAndCut) {
-  Progress::Options options;
-  options.terminal = true;
-  options.columns = 30;
-  options.label = "worker 0";
-  Make(options);
-  Step(absl::Seconds(1));
-  ASSERT_THAT(texts_, SizeIs(1));
-  EXPECT_EQ(texts_[0], "\r\x1b[2Kworker 0 step=1 loss=0.213 st");
-}
-
-TEST_F(ProgressTest, ColorsOnlyWhenAsked) {
-  Progress::Options options;
-  options.terminal = true;
-  options.label = "worker 0";
-  Make(options);
-  Step(absl::Seconds(1));
-  EXPECT_THAT(texts_[0], Not(HasSubstr("\x1b[36m")));
-  options.color = true;
-  Make(options);
-  Step(absl::Seconds(1));
-  EXPECT_THAT(texts_[1], HasSubstr("\x1b[36mworker 0\x1b[0m step="));
-}
-
-TEST_F(ProgressTest, TerminalLineEndsWithANewline) {
-  Progress::Options options;
-  options.terminal = true;
-  Make(options);
-  Step(absl::Seconds(1));
+TEST_F(ProgressTest, TerminalShowsALiveLineAndKeepsTheLast) {
+  Make(Progress::Options(), /*on_terminal=*/true);
+  Step(absl::Milliseconds(500));
+  Step(absl::Milliseconds(500));
+  EXPECT_THAT(live_, ElementsAre(StartsWith("step=1 "), StartsWith("step=2 ")));
+  EXPECT_THAT(texts_, IsEmpty());
   ASSERT_THAT(progress_->AtEnd(EndRecord()), IsOk());
-  EXPECT_EQ(texts_.back(), "\n");
-}
-
-TEST(FormatLeftTest, ShortensToTwoUnits) {
-  EXPECT_EQ(FormatLeft(absl::Seconds(-3)), "0s");
-  EXPECT_EQ(FormatLeft(absl::Seconds(59)), "59s");
-  EXPECT_EQ(FormatLeft(absl::Seconds(130)), "2m10s");
-  EXPECT_EQ(FormatLeft(absl::Minutes(185)), "3h05m");
+  EXPECT_THAT(texts_, ElementsAre(live_.back()));
 }
 
 }  // namespace

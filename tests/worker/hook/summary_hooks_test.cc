@@ -94,7 +94,7 @@ TEST_F(SummaryHooksTest, OneStepFillsTheCurves) {
   writer_->Flush();
   EXPECT_THAT(Tags(), IsSupersetOf(
                           {"training_spec", "loss", "accuracy", "learning_rate",
-                           "gradient_norm", "global_step_per_s", "parameters/w",
+                           "gradient_norm", "steps_per_s", "parameters/w",
                            "gradients/w", "test_accuracy", "test_loss"}));
 }
 
@@ -121,6 +121,17 @@ TEST_F(SummaryHooksTest, ATableOfAnEvaluationIsAPicture) {
   EXPECT_EQ(image->pixels[319], 191);
   EXPECT_EQ(image->pixels[319 * 320], 255);
   EXPECT_EQ(image->pixels.back(), 0);
+}
+
+TEST_F(SummaryHooksTest, FiguresByClassAreATableInText) {
+  EvaluationResult result;
+  result.metrics.by_class = {{"cat", 3, 1, 0.5, 0.75}, {"dog", 1, 0, 0, 0}};
+  MakeEvaluationSummaries(writer_.get(), {})(7, result);
+  writer_->Flush();
+  const Summary::Value point = Points()["test_by_class"];
+  EXPECT_EQ(point.metadata().plugin_data().plugin_name(), "text");
+  ASSERT_EQ(point.tensor().string_val_size(), 1);
+  EXPECT_THAT(point.tensor().string_val(0), HasSubstr("0.7500 |\n| dog "));
 }
 
 TEST_F(SummaryHooksTest, ATableThatCannotBeDrawnIsSaid) {

@@ -18,14 +18,17 @@ struct WrittenSummaries {
   struct Point {
     int64_t step;
     std::map<std::string, SummaryTensor> tensors;
+    // Of each tag, for its plugin.
+    std::map<std::string, std::string> contents;
   };
   std::vector<Point> points;
 
   // Appends to `points`; this outlives it.
   WriteSummary Writer() {
     return [this](int64_t step, const Summary& summary) {
-      Point point{step, {}};
+      Point point{step, {}, {}};
       for (const Summary::Value& value : summary.value()) {
+        point.contents[value.tag()] = value.metadata().plugin_data().content();
         point.tensors[value.tag()] = value.tensor();
       }
       points.push_back(std::move(point));

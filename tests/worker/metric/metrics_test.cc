@@ -152,6 +152,94 @@ TEST(MetricsTest, ARowWithAnOutputThatIsNotFiniteIsNeverRight) {
   }
 }
 
+// scikit-learn: precision_recall_fscore_support([0, 0, 1, 2], [0, 1, 1, 0]).
+TEST(MetricsTest, MeansOverClassesComeWithOneTableOfThem) {
+  MetricModel model = Classes(4);
+  model.class_names = {"cat", "dog", "rare", "absent"};
+  auto metrics = Make(
+      "metric { type: 'precision' } metric { type: 'recall' } "
+      "metric { type: 'f1' }",
+      model);
+  ASSERT_THAT(metrics, IsOk());
+  const MetricResult result =
+      Find(*std::move(metrics),
+           {1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0}, {0, 0, 1, 2});
+  EXPECT_DOUBLE_EQ(*result.Find("precision"), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*result.Find("recall"), 0.5);
+  EXPECT_DOUBLE_EQ(*result.Find("f1"), (0.5 + 2.0 / 3) / 3);
+  // Without the class that is in no label and in no prediction.
+  ASSERT_EQ(result.by_class.size(), 3);
+  EXPECT_EQ(result.by_class[1].name, "dog");
+  EXPECT_EQ(result.by_class[1].rows, 1);
+  EXPECT_DOUBLE_EQ(result.by_class[1].precision, 0.5);
+  EXPECT_DOUBLE_EQ(result.by_class[1].recall, 1);
+  EXPECT_DOUBLE_EQ(result.by_class[2].f1, 0);
+}
+
+TEST(MetricsTest, ClassesWithoutNamesAreNumbersAndOneOutputIsClassOne) {
+  EXPECT_THAT(OutputNames(Classes(2)), ElementsAre("0", "1"));
+  EXPECT_THAT(OutputNames(Probabilities(1)), ElementsAre("1"));
+  MetricModel model = Probabilities(1);
+  model.class_names = {"ham", "spam"};
+  EXPECT_THAT(OutputNames(model), ElementsAre("spam"));
+  model = Classes(3);
+  model.class_names = {"a", "b"};
+  EXPECT_THAT(OutputNames(model), ElementsAre("a", "b", "2"));
+}
+
+TEST(MetricsTest, AucOfOneClassIsNotANumberAndSaid) {
+  for (const int64_t classes : {2, 3}) {
+    auto metrics = Make("metric { type: 'auc' }", Classes(classes));
+    ASSERT_THAT(metrics, IsOk());
+    const MetricResult result =
+        Find(*std::move(metrics), std::vector<float>(2 * classes, 1), {1, 1});
+    EXPECT_TRUE(std::isnan(*result.Find("auc")));
+    EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("of one class")));
+  }
+}
+
+// softmax(100, 0) and softmax(200, 0) are both 1 in float64.
+TEST(MetricsTest, AucTellsRowsApartWhoseProbabilitiesAreRoundedToOne) {
+  auto two = Make("metric { type: 'auc' }", Classes(2));
+  ASSERT_THAT(two, IsOk());
+  EXPECT_EQ(Find(*std::move(two), {0, 100, 0, 200}, {0, 1}).Find("auc"), 1);
+  auto three = Make("metric { type: 'auc' }", Classes(3));
+  ASSERT_THAT(three, IsOk());
+  const MetricResult result =
+      Find(*std::move(three), {0, 100, 0, 0, 200, 0}, {0, 1});
+  EXPECT_EQ(result.Find("auc"), 1);
+  EXPECT_THAT(result.remarks, ElementsAre(HasSubstr("over 2 of 3 classes")));
+}
+
+TEST(MetricsTest, LogLossOfFarOutputsIsFiniteAndSmallerIsBetter) {
+  auto classes = Make("metric { type: 'log_loss' }", Classes(2));
+  ASSERT_THAT(classes, IsOk());
+  EXPECT_TRUE(classes->Figures()[0].smaller_is_better);
+  EXPECT_EQ(
+      Find(*std::move(classes), {0, 2000, 0, 2000}, {0, 1}).Find("log_loss"),
+      1000);
+  auto sides = Make("metric { type: 'log_loss' }", Probabilities(2));
+  ASSERT_THAT(sides, IsOk());
+  EXPECT_EQ(
+      FindTargets(*std::move(sides), {-2000, 2000}, {1, 1}, 2).Find("log_loss"),
+      1000);
+}
+
+TEST(MetricsTest, R2OfEqualTargetsIsNotANumberAndSaid) {
+  auto one = Make("metric { type: 'r2' }", Numbers(1));
+  ASSERT_THAT(one, IsOk());
+  const MetricResult equal =
+      FindTargets(*std::move(one), {1, 2}, {0.1f, 0.1f}, 1);
+  EXPECT_TRUE(std::isnan(*equal.Find("r2")));
+  EXPECT_THAT(equal.remarks, ElementsAre(HasSubstr("all equal")));
+  auto two = Make("metric { type: 'r2' }", Numbers(2));
+  ASSERT_THAT(two, IsOk());
+  const MetricResult half =
+      FindTargets(*std::move(two), {0, 5, 2, 5}, {0, 1, 2, 1}, 2);
+  EXPECT_EQ(half.Find("r2"), 1);
+  EXPECT_THAT(half.remarks, ElementsAre(HasSubstr("over 1 of 2 outputs")));
+}
+
 TEST(MetricsTest, OneThatDoesNotFitTheModelIsRefusedByName) {
   const auto refused = [](const std::string& text, const MetricModel& model,
                           const std::string& why) {
@@ -165,6 +253,10 @@ TEST(MetricsTest, OneThatDoesNotFitTheModelIsRefusedByName) {
   refused("metric { type: 'top_k' }", Numbers(9), "one class a row");
   refused("metric { type: 'mean_absolute_error' }", Classes(3), "targets");
   refused("metric { type: 'confusion_matrix' }", Classes(1001), "1000");
+  refused("metric { type: 'auc' }", Numbers(1), "compares numbers");
+  refused("metric { type: 'f1' }", Numbers(1), "compares numbers");
+  refused("metric { type: 'log_loss' }", Numbers(1), "compares numbers");
+  refused("metric { type: 'r2' }", Classes(3), "targets");
   refused("metric { type: 'acuracy' }", Classes(3), "did you mean");
   refused("metric { type: 'accuracy' } metric { type: 'accuracy' }", Classes(3),
           "twice");

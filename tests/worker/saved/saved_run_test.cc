@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -17,11 +18,13 @@
 #include "absl/strings/str_split.h"
 #include "common/config/json.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/saved/saved_training.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -97,6 +100,17 @@ TEST_F(SavedRunTest, ARegressionTrainsEvaluatesAndPredicts) {
     EXPECT_EQ(figures->Find(name)->text, result->Find(name)->text) << name;
   }
 
+  const TickingClock clock(absl::Seconds(10));
+  for (const auto& [use, work] : {std::pair(&EvaluateSaved, "evaluation"),
+                                  std::pair(&PredictSaved, "prediction")}) {
+    SavedRunOptions slow = Saved(kRegression, "slow.csv");
+    slow.clock = &clock;
+    ASSERT_THAT(use(slow), IsOk());
+    EXPECT_THAT(Lines(),
+                Contains(AllOf(HasSubstr(absl::StrCat(work, ": 3 of 4 rows, ")),
+                               HasSubstr("s left"))));
+  }
+
   // Rows without a label, and no training half.
   std::remove((dir_ + "/train.csv").c_str());
   Write("test.csv", "x,y\n1,1\n0,3\n3,0\n2,2\n");
@@ -137,6 +151,32 @@ TEST_F(SavedRunTest, TheValidationHalfOfTheRunIsEvaluatedAndPredicted) {
   ASSERT_THAT(PredictSaved(options), IsOk());
   EXPECT_EQ(absl::StrCat(LinesOf("out.csv").size() - 1),
             result->Find("validation_examples")->text);
+}
+
+// The batches of the evaluation have 11 and 15 of all weights.
+TEST_F(SavedRunTest, WeightedRows_HaveTheTrainingsLossOfTheWholeHalf) {
+  const std::string rows =
+      "w,x,y,label\n1,5,0,left\n2,0,5,right\n0,4,1,left\n3,1,4,right\n";
+  Write("train.csv", rows);
+  Write("test.csv", rows);
+  data_.push_back("input.weight_column=w");
+  data_.push_back("class_weight={class: 'right' weight: 5}");
+  ASSERT_EQ(Train(kClassifier), kExitDone);
+  const auto result = ReadResult(train_dir_);
+  ASSERT_THAT(result, IsOk());
+  ASSERT_THAT(EvaluateSaved(Saved(kClassifier, "figures.json")), IsOk());
+  const auto figures = ParseJson(ReadAll(dir_ + "/figures.json"));
+  ASSERT_THAT(figures, IsOk());
+  EXPECT_EQ(figures->Find("test_loss")->text, result->Find("test_loss")->text);
+
+  // Of new rows without weights.
+  Write("test.csv", "x,y\n5,0\n0,5\n4,1\n1,4\n");
+  const auto found = Predicted(kClassifier, PredictionValues::kAuto, 1);
+  ASSERT_EQ(found.size(), 4);
+  const double weights[] = {1, 10, 0, 15};
+  double sum = 0;
+  for (int i = 0; i < 4; ++i) sum -= weights[i] * std::log(found[i][i % 2]);
+  EXPECT_NEAR(std::stod(figures->Find("test_loss")->text), sum / 26, 1e-6);
 }
 
 TEST_F(SavedRunTest, AClassifierNamesTheClassesInOrder) {

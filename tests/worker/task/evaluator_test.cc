@@ -10,6 +10,7 @@
 #include "common/base/stopped_error.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/session/round_coordination.h"
 #include "tests/worker/step/tiny_model.h"
@@ -19,6 +20,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kClasses = 10;
@@ -49,6 +51,21 @@ TEST_F(EvaluatorTest, CountsEveryExampleOnceWithThePulledParameters) {
   EXPECT_EQ(result->examples, kClasses);
   EXPECT_EQ(result->metrics.Find("accuracy"), 0.1);
   EXPECT_NEAR(result->loss, std::log(9 + std::exp(1.0)) - 0.1, kRounding);
+}
+
+TEST_F(EvaluatorTest, LongEvaluation_ShowsItsRows) {
+  const CountingDataSet data_set(kClasses);
+  const TickingClock clock(absl::Seconds(10));
+  ReportedLines lines;
+  Evaluator evaluator({}, &data_set, tiny_.model(), tiny_.client(),
+                      /*rounds=*/nullptr, /*bad_records=*/nullptr,
+                      {lines.reporter(), nullptr, &clock});
+  ASSERT_THAT(evaluator.Evaluate(GoOn), IsOk());
+  EXPECT_THAT(
+      lines.lines(),
+      ElementsAre("I evaluation: 4 of 10 rows, 0.4 rows/s, 15s left",
+                  "I evaluation: 8 of 10 rows, 0.4 rows/s, 5s left",
+                  "I evaluation: 10 of 10 rows, 0.333 rows/s, 0s left"));
 }
 
 TEST_F(EvaluatorTest, PullsWhatIsThereBetweenTwoRounds) {

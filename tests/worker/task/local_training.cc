@@ -40,7 +40,6 @@ absl::StatusOr<WorkerOptions> LocalTraining::MakeOptions(
   options.device_choice.device = "ref";
   options.clock = &clock_;
   options.start_time = clock_.Now();
-  options.write_progress = [](absl::string_view) {};
   options.reporter = lines_.reporter();
   return options;
 }

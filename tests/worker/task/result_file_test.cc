@@ -25,12 +25,17 @@ TEST(ResultFileTest, IsValidJsonWithEveryMember) {
   MetricResult& metrics = result.evaluations.emplace_back().metrics;
   metrics.values = {{"accuracy", 0.91}};
   metrics.tables = {{"confusion_matrix", {{3, 1}, {0, 4}}}};
+  metrics.by_class = {{"a\"b", 4, 0.5, 1, 0.25}};
   result.workers.resize(2);
   const auto json = ParseJson(ResultJson(result));
   ASSERT_THAT(json, IsOk());
   EXPECT_EQ(json->Find("model")->text, result.model);
   EXPECT_EQ(json->Find("test_accuracy")->text, "0.91");
-  EXPECT_EQ(json->Find("confusion_matrix")->items[1].items[1].text, "4");
+  EXPECT_EQ(json->Find("test_confusion_matrix")->items[1].items[1].text, "4");
+  const JsonValue& by_class = json->Find("test_by_class")->items[0];
+  EXPECT_EQ(by_class.Find("name")->text, "a\"b");
+  EXPECT_EQ(by_class.Find("rows")->text, "4");
+  EXPECT_EQ(by_class.Find("f1")->text, "0.25");
   EXPECT_EQ(json->Find("workers")->items.size(), 2);
   for (const char* name :
        {"mode", "replication", "optimizer", "cluster", "seed", "test_loss",
@@ -59,7 +64,7 @@ TEST(ResultFileTest, EachHalfHasItsFigures) {
   EXPECT_NE(json->Find("validation_confusion_matrix"), nullptr);
   EXPECT_EQ(json->Find("test_loss")->text, "0.25");
   EXPECT_EQ(json->Find("test_accuracy"), nullptr);
-  EXPECT_NE(json->Find("confusion_matrix"), nullptr);
+  EXPECT_NE(json->Find("test_confusion_matrix"), nullptr);
   EXPECT_TRUE(HasEvaluations(text, result.evaluations));
   result.evaluations[1].loss = 0.5;
   EXPECT_FALSE(HasEvaluations(text, result.evaluations));
@@ -168,7 +173,7 @@ TEST(ResultFileTest, WhatWasNotMeasuredIsNull) {
                                  "time_to_first_step_s"}) {
     EXPECT_EQ(json->Find(name)->kind, JsonValue::Kind::kNull) << name;
   }
-  for (const char* const name : {"steps_per_s", "mean_staleness"}) {
+  for (const char* const name : {"steps_per_s", "staleness"}) {
     EXPECT_EQ(json->Find("workers")->items[0].Find(name)->kind,
               JsonValue::Kind::kNull)
         << name;

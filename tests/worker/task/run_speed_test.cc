@@ -51,7 +51,7 @@ TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
   ASSERT_EQ(result.workers.size(), 2);
   EXPECT_EQ(result.workers[1].task, "/job:worker/task:1");
   EXPECT_EQ(result.workers[1].steps_per_s, 5);
-  EXPECT_EQ(result.workers[1].mean_staleness, 2);
+  EXPECT_EQ(result.workers[1].staleness, 2);
   EXPECT_EQ(result.workers[1].dropped_steps, 2);
   EXPECT_EQ(result.dropped_steps, 3);
   EXPECT_FALSE(result.workers[0].traffic.has_value());
@@ -77,7 +77,7 @@ TEST(RunSpeedTest, ARunWithoutAStepHasNoRates) {
   AddSpeed(state, times, &result);
   for (const double figure :
        {result.steps_per_s, result.examples_per_s, result.time_to_first_step_s,
-        result.workers[0].steps_per_s, result.workers[0].mean_staleness}) {
+        result.workers[0].steps_per_s, result.workers[0].staleness}) {
     EXPECT_FALSE(std::isfinite(figure)) << figure;
   }
 }

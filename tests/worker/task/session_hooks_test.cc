@@ -20,7 +20,6 @@ class SessionHooksTest : public ::testing::Test {
  protected:
   std::unique_ptr<SessionHooks> Make() {
     SessionHooks::Parts parts;
-    parts.write_progress = [](absl::string_view) {};
     parts.begin_save = [this]() -> absl::StatusOr<PendingSave> {
       calls_.push_back("save");
       PendingSave save;
@@ -46,7 +45,7 @@ class SessionHooksTest : public ::testing::Test {
     if (has_test_half_) {
       parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
         calls_.push_back("evaluate");
-        return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
+        return EvaluationResult{"test", 10, 1, {{{"accuracy", 0.5}}, {}}};
       };
       parts.evaluate_cut =
           [this](const PendingSave&) -> absl::StatusOr<EvaluationResult> {

@@ -67,6 +67,25 @@ TEST_F(ShownTrainingTest, TheGraphIsThatOfTheModel) {
   EXPECT_EQ(parts.example_shape, Shape({1, 1, 2}));
 }
 
+TEST_F(ShownTrainingTest, RunsAreToldApartByTheirSettings) {
+  training_.mutable_optimizer()->set_name("sgd");
+  training_.set_seed(7);
+  shown_.replication = "sync";
+  shown_.num_workers = 3;
+  shown_.overrides = {"model.dense1.units=32", "input.dir=a=b", "seed=7"};
+  SummaryParts parts;
+  ASSERT_THAT(AddShownParts(shown_, &parts), IsOk());
+  const auto& hparams = parts.hparams.hparams();
+  EXPECT_EQ(hparams.at("optimizer").string_value(), "sgd");
+  EXPECT_EQ(hparams.at("replication").string_value(), "sync");
+  EXPECT_EQ(hparams.at("batch_size").number_value(), 8);
+  EXPECT_EQ(hparams.at("cluster.worker").number_value(), 3);
+  EXPECT_EQ(hparams.at("seed").number_value(), 7);
+  EXPECT_EQ(hparams.at("learning_rate").number_value(), 0.01);
+  EXPECT_EQ(hparams.at("model.dense1.units").number_value(), 32);
+  EXPECT_EQ(hparams.at("input.dir").string_value(), "a=b");
+}
+
 TEST_F(ShownTrainingTest, ExamplesAreThoseOfTheStepsEpoch) {
   training_.mutable_summary()->set_images(1);
   EXPECT_THAT(ExamplesAt(0), ElementsAre(0, 0));

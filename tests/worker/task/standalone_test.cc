@@ -71,11 +71,12 @@ class StandaloneTest : public LocalTraining {
     EXPECT_THAT(options, IsOk());
     if (!options.ok()) return -1;
     options->profiled.count = profile_steps_;
-    options->progress.every = absl::ZeroDuration();
-    options->write_progress = [this](absl::string_view line) {
-      reporter().Info(line);
-      on_progress_();
-    };
+    options->progress_every = absl::ZeroDuration();
+    options->reporter =
+        Reporter([this](Reporter::Level level, absl::string_view line) {
+          reporter().Report(level, line);
+          if (absl::StrContains(line, " steps_per_s=")) on_progress_();
+        });
     const auto task = CreateTask(*options);
     EXPECT_THAT(task, IsOk());
     return task.ok() ? (*task)->Run() : -1;
@@ -213,8 +214,7 @@ TEST_F(StandaloneTest, APipelineTrainsAsWellWithOlderGradients) {
     return *result;
   };
   const auto staleness = [](const JsonValue& result) {
-    return std::stod(
-        result.Find("workers")->items[0].Find("mean_staleness")->text);
+    return std::stod(result.Find("workers")->items[0].Find("staleness")->text);
   };
   const auto loss = [](const JsonValue& result) {
     return std::stod(result.Find("test_loss")->text);

@@ -128,6 +128,15 @@ TEST_F(TowersTest, AllReadTheParametersInPlace) {
             Parameters(Train({{}, 2})));
 }
 
+TEST_F(TowersTest, WeightsOfRowsAreOverAllBatchesOfAStep) {
+  const std::string weight = "class_weight={class: '2' weight: 20}";
+  const std::string one = Train({{weight}});
+  ExpectNear(
+      Train({{weight, "input.batch_size=4", "gradient.accumulate_batches=4"}}),
+      one);
+  ExpectNear(Train({{weight, "input.batch_size=8"}, 2}), one);
+}
+
 TEST_F(TowersTest, TwoTowersEqualOneWithTwiceTheBatch) {
   const std::string one = Train({});
   const std::string two = Train({{"input.batch_size=8"}, 2});

@@ -68,10 +68,7 @@ class WorkerTaskDataTest : public LocalTraining {
     overrides.push_back(absl::StrCat("input.dir=", dir_));
     auto options = MakeOptions(kTraining, overrides, train_dir);
     if (!options.ok()) return options.status();
-    options->progress.every = absl::ZeroDuration();
-    options->write_progress = [this](absl::string_view line) {
-      reporter().Info(line);
-    };
+    options->progress_every = absl::ZeroDuration();
     return CreateTask(*options);
   }
 

@@ -17,6 +17,7 @@
 #include "worker/backend/device_mean.h"
 #include "worker/executor/device_trace.h"
 #include "worker/executor/step_listener.h"
+#include "worker/input/row_weights.h"
 
 namespace muster {
 namespace {
@@ -75,7 +76,7 @@ class Towers {
  public:
   Towers(const std::string& spec, const std::string& backend, int towers,
          int64_t rows, int64_t accumulate_batches = 1, int controller = 0,
-         bool devices_make_mean = false) {
+         bool devices_make_mean = false, bool weighted = false) {
     TowerGroup::Options options;
     options.controller = controller;
     options.devices_make_mean = devices_make_mean;
@@ -85,6 +86,7 @@ class Towers {
       CompileOptions compile;
       compile.backend = backends_[t].get();
       compile.batch_size = rows;
+      compile.weighted = weighted;
       compile.mean = mean_.get();
       compile.mean_member = t;
       compile.keeps_mean = !devices_make_mean || t == controller;
@@ -146,6 +148,10 @@ std::vector<Batch> Divide(const Batch& batch, int64_t count) {
     std::copy_n(batch.input().begin() + i * rows * kElements, rows * kElements,
                 part.input().begin());
     std::copy_n(batch.labels().begin() + i * rows, rows, part.labels().begin());
+    if (batch.Find(kBatchWeights) == nullptr) continue;
+    part.Add(kBatchWeights, FLOAT32, Shape(), rows);
+    std::copy_n(batch.weights().begin() + i * rows, rows,
+                part.weights().begin());
   }
   return parts;
 }
@@ -162,7 +168,16 @@ struct Division {
   std::string backend;
   int towers;
   int64_t accumulate_batches;
+  bool weighted = false;
 };
+
+// Of one part or another there may be hardly any.
+void AddWeights(Batch* batch) {
+  batch->Add(kBatchWeights, FLOAT32, Shape(), batch->rows);
+  for (int64_t i = 0; i < batch->rows; ++i) {
+    batch->weights()[i] = static_cast<float>(i % 7 == 0 ? 40 : i % 3);
+  }
+}
 
 class DividedStepTest : public ::testing::TestWithParam<Division> {};
 
@@ -171,13 +186,17 @@ class DividedStepTest : public ::testing::TestWithParam<Division> {};
 TEST_P(DividedStepTest, EqualsTheStepOfOneTowerWithAllRows) {
   const Division& division = GetParam();
   const int64_t parts = division.towers * division.accumulate_batches;
-  const Batch batch = MakeBatch(24, kElements, kClasses, /*seed=*/1);
-  Towers whole(kMlp, division.backend, 1, 24);
+  Batch batch = MakeBatch(24, kElements, kClasses, /*seed=*/1);
+  if (division.weighted) AddWeights(&batch);
+  std::vector<Batch> batches = Divide(batch, parts);
+  NormalizeWeights({&batch, 1});
+  NormalizeWeights(absl::MakeSpan(batches));
+  Towers whole(kMlp, division.backend, 1, 24, 1, 0, false, division.weighted);
   ASSERT_THAT(whole.Run(absl::MakeConstSpan(&batch, 1)), IsOk());
   Towers divided(kMlp, division.backend, division.towers, 24 / parts,
-                 division.accumulate_batches);
+                 division.accumulate_batches, 0, false, division.weighted);
   ASSERT_EQ(divided.group().batches_per_step(), parts);
-  ASSERT_THAT(divided.Run(Divide(batch, parts)), IsOk());
+  ASSERT_THAT(divided.Run(batches), IsOk());
   ExpectNear(divided.Gradients(), whole.Gradients());
   EXPECT_NEAR(divided.group().loss(), whole.group().loss(), kRounding);
   EXPECT_EQ(divided.group().correct(), whole.group().correct());
@@ -189,7 +208,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Division{"ref", 2, 1}, Division{"ref", 3, 1},
                       Division{"ref", 1, 4}, Division{"ref", 2, 3},
                       Division{"cpu", 2, 1}, Division{"cpu", 4, 2},
-                      Division{"device_of_ref", 2, 3}));
+                      Division{"device_of_ref", 2, 3},
+                      Division{"cpu", 1, 4, /*weighted=*/true},
+                      Division{"device_of_ref", 2, 3, /*weighted=*/true}));
 
 TEST(TowerGroupTest, OneTowerIsTheModelItself) {
   const Batch batch = MakeBatch(8, kElements, kClasses, /*seed=*/1);

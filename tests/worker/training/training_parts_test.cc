@@ -119,6 +119,19 @@ TEST_F(TrainingPartsTest, FlagsAndFieldsReachEachBackend) {
   }
 }
 
+TEST_F(TrainingPartsTest, ClassWeightsOfALossOfTargets_AreRefused) {
+  training_.mutable_model()->mutable_layer(1)->set_type("mean_squared_error");
+  training_.mutable_input()->set_type("synthetic");
+  training_.add_class_weight()->set_class_("1");
+  const auto towers = OpenTowers(training_, MakeSetup({"ref:0"}, 1));
+  ASSERT_THAT(towers, IsOk());
+  const CompiledModel& model = *towers->towers.front().model;
+  EXPECT_TRUE(model.is_weighted());
+  EXPECT_THAT(OpenDataSet(training_, model, Split::kTrain),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("class_weight: the loss")));
+}
+
 TEST_F(TrainingPartsTest, GraphsAreCapturedUnlessTheTrainingSaysNo) {
   training_.mutable_compute()->set_cuda_graphs(true);
   EXPECT_THAT(SaidOnFakeDevice(), ElementsAre(HasSubstr("captured")));

@@ -212,6 +212,11 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"placement.seed=1", "placement.seed is for the strategy 'random'"},
       {"placement.partition=fixed",
        "placement: partition.fixed.parts must be at least 1, found 0"},
+      {"class_weight={class: 'a' weight: 2}, {class: 'a' weight: 3}",
+       "class_weight: the class 'a' is there twice"},
+      {"class_weight={class: 'a' weight: -1}", "class_weight of 'a' must be 0"},
+      {"class_weight={class: 'a' weight: nan}", "found nan"},
+      {"class_weight={class: 'a' weight: inf}", "found inf"},
   };
   for (const Case& c : kCases) {
     const auto spec = Parse({c.assignment});

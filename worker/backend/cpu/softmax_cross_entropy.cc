@@ -20,6 +20,9 @@ class SoftmaxCrossEntropy : public Primitive {
     const MemoryLayout src = MemoryLayout::RowMajor(FLOAT32, desc.src_shape());
     Take(Operand::kSrc, src);
     Take(Operand::kLabels, MemoryLayout::RowMajor(INT32, {desc.batch}));
+    if (desc.weighted) {
+      Take(Operand::kRowWeights, MemoryLayout::RowMajor(FLOAT32, {desc.batch}));
+    }
     Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
     Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
     if (training_) Take(Operand::kDiffSrc, src);
@@ -29,6 +32,7 @@ class SoftmaxCrossEntropy : public Primitive {
   absl::Status Run(const Operands& operands) override {
     const float* src = operands.As<const float>(Operand::kSrc);
     const int32_t* labels = operands.As<const int32_t>(Operand::kLabels);
+    const float* weights = operands.As<const float>(Operand::kRowWeights);
     float* diff_src = operands.As<float>(Operand::kDiffSrc);
     const int64_t rows = operands.rows, classes = desc_.classes;
     RETURN_IF_ERROR(CheckLabels(desc_, labels, rows));
@@ -41,13 +45,16 @@ class SoftmaxCrossEntropy : public Primitive {
           FirstNonFinite(absl::MakeConstSpan(row, classes)) < 0) {
         ++correct;
       }
-      loss += training_ ? LossAndGradient(row, *largest, labels[n], rows,
-                                          diff_src + n * classes)
-                        : Loss(row, *largest, labels[n]);
+      const float weight = weights == nullptr ? 1 : weights[n];
+      float* diff = training_ ? diff_src + n * classes : nullptr;
+      loss += weight *
+              (training_ ? LossAndGradient(row, *largest, labels[n], rows, diff)
+                         : Loss(row, *largest, labels[n]));
       if (desc_.label_smoothing > 0) {
-        loss += Smooth(row, labels[n], rows,
-                       training_ ? diff_src + n * classes : nullptr);
+        loss += weight * Smooth(row, labels[n], rows, diff);
       }
+      if (weights == nullptr || !training_) continue;
+      for (int64_t k = 0; k < classes; ++k) diff[k] *= weight;
     }
     if (training_) {
       std::memset(diff_src + rows * classes, 0,

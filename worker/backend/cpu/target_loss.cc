@@ -15,6 +15,9 @@ class TargetLoss : public Primitive {
     const MemoryLayout src = MemoryLayout::RowMajor(FLOAT32, desc.src_shape());
     Take(Operand::kSrc, src);
     Take(Operand::kLabels, src);
+    if (desc.weighted) {
+      Take(Operand::kRowWeights, MemoryLayout::RowMajor(FLOAT32, {desc.batch}));
+    }
     Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
     if (desc.counts_correct()) {
       Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
@@ -29,9 +32,10 @@ class TargetLoss : public Primitive {
     const float* src = operands.As<const float>(Operand::kSrc);
     const float* targets = operands.As<const float>(Operand::kLabels);
     float* diff_src = operands.As<float>(Operand::kDiffSrc);
-    const double sum = desc_.kind == TargetLossKind::kSquaredError
-                           ? SquaredError(src, targets, count, diff_src)
-                           : CrossEntropy(src, targets, count, diff_src);
+    const float scale = 1 / static_cast<float>(count);
+    const double sum = desc_.weighted
+                           ? WeightedSum(operands, scale)
+                           : Sum(src, targets, count, scale, diff_src);
     if (diff_src != nullptr) {
       std::fill(diff_src + count, diff_src + desc_.batch * desc_.outputs, 0.0f);
     }
@@ -43,21 +47,42 @@ class TargetLoss : public Primitive {
     return absl::OkStatus();
   }
 
+  double WeightedSum(const Operands& operands, float scale) const {
+    const float* src = operands.As<const float>(Operand::kSrc);
+    const float* targets = operands.As<const float>(Operand::kLabels);
+    const float* weights = operands.As<const float>(Operand::kRowWeights);
+    float* diff_src = operands.As<float>(Operand::kDiffSrc);
+    double sum = 0;
+    for (int64_t n = 0; n < operands.rows; ++n) {
+      const int64_t row = n * desc_.outputs;
+      sum += weights[n] * Sum(src + row, targets + row, desc_.outputs,
+                              scale * weights[n],
+                              diff_src == nullptr ? nullptr : diff_src + row);
+    }
+    return sum;
+  }
+
+  // The sum of losses; diff becomes `scale` times the derivatives.
+  double Sum(const float* src, const float* targets, int64_t count, float scale,
+             float* diff) const {
+    return desc_.kind == TargetLossKind::kSquaredError
+               ? SquaredError(src, targets, count, scale, diff)
+               : CrossEntropy(src, targets, count, scale, diff);
+  }
+
   static double SquaredError(const float* src, const float* targets,
-                             int64_t count, float* diff) {
-    const float scale = 2 / static_cast<float>(count);
+                             int64_t count, float scale, float* diff) {
     double sum = 0;
     for (int64_t i = 0; i < count; ++i) {
       const float error = src[i] - targets[i];
       sum += error * error;
-      if (diff != nullptr) diff[i] = scale * error;
+      if (diff != nullptr) diff[i] = 2 * scale * error;
     }
     return sum;
   }
 
   static double CrossEntropy(const float* src, const float* targets,
-                             int64_t count, float* diff) {
-    const float scale = 1 / static_cast<float>(count);
+                             int64_t count, float scale, float* diff) {
     double sum = 0;
     for (int64_t i = 0; i < count; ++i) {
       const float x = src[i];

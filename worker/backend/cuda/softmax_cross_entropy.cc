@@ -23,6 +23,9 @@ class CudaSoftmaxCrossEntropy : public CudaPrimitive {
     const MemoryLayout src = MemoryLayout::RowMajor(FLOAT32, desc.src_shape());
     Take(Operand::kSrc, src);
     Take(Operand::kLabels, MemoryLayout::RowMajor(INT32, {desc.batch}));
+    if (desc.weighted) {
+      Take(Operand::kRowWeights, MemoryLayout::RowMajor(FLOAT32, {desc.batch}));
+    }
     Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
     Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
     if (desc.phase == Phase::kTraining) Take(Operand::kDiffSrc, src);
@@ -36,6 +39,7 @@ class CudaSoftmaxCrossEntropy : public CudaPrimitive {
     SoftmaxCrossEntropyMemory memory;
     memory.src = operands.As<const float>(Operand::kSrc);
     memory.labels = operands.As<const int32_t>(Operand::kLabels);
+    memory.weights = operands.As<const float>(Operand::kRowWeights);
     memory.loss = operands.As<double>(Operand::kLoss);
     memory.correct = operands.As<int64_t>(Operand::kCorrect);
     if (desc_.phase == Phase::kTraining) {

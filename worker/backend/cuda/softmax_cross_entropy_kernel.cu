@@ -56,13 +56,13 @@ __device__ float SumOfExponentials(const float* row, int64_t classes,
 }
 
 __device__ void WriteGradient(const float* row, int64_t classes, int64_t rows,
-                              int32_t label, float smoothing, float largest,
-                              float sum, float* diff) {
+                              int32_t label, float smoothing, float weight,
+                              float largest, float sum, float* diff) {
   const float share = smoothing / static_cast<float>(classes);
   for (int64_t k = threadIdx.x; k < classes; k += kRowThreads) {
     const float softmax = expf(row[k] - largest) / sum;
     const float target = share + (k == label ? 1.0f - smoothing : 0.0f);
-    diff[k] = (softmax - target) / static_cast<float>(rows);
+    diff[k] = weight * ((softmax - target) / static_cast<float>(rows));
   }
 }
 
@@ -87,6 +87,7 @@ __global__ void RowsKernel(int64_t batch, int64_t classes, int64_t rows,
   for (int64_t n = blockIdx.x; n < rows; n += gridDim.x) {
     const float* const row = memory.src + n * classes;
     const int32_t label = memory.labels[n];
+    const float weight = memory.weights == nullptr ? 1.0f : memory.weights[n];
     const bool is_label = label >= 0 && label < classes;
     const Largest largest = LargestOfRow(row, classes);
     const float sum = SumOfExponentials(row, classes, largest.value);
@@ -99,9 +100,10 @@ __global__ void RowsKernel(int64_t batch, int64_t classes, int64_t rows,
         memory.row_losses[n] +=
             SmoothingLoss(row, classes, label, memory.label_smoothing);
       }
+      memory.row_losses[n] *= weight;
     }
     if (memory.diff_src != nullptr) {
-      WriteGradient(row, classes, rows, label, memory.label_smoothing,
+      WriteGradient(row, classes, rows, label, memory.label_smoothing, weight,
                     largest.value, sum, memory.diff_src + n * classes);
     }
   }

@@ -18,6 +18,7 @@ struct SoftmaxCrossEntropyMemory {
   double* row_losses = nullptr;  // [batch], of no meaning outside
   int64_t* row_hits = nullptr;   // likewise
   float label_smoothing = 0;
+  const float* weights = nullptr;  // [batch], of rows; null: each is 1
 };
 
 // A launcher: Internal on failure. Sums in a fixed order. A label out of

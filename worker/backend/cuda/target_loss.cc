@@ -22,6 +22,9 @@ class CudaTargetLoss : public CudaPrimitive {
     const MemoryLayout src = MemoryLayout::RowMajor(FLOAT32, desc.src_shape());
     Take(Operand::kSrc, src);
     Take(Operand::kLabels, src);
+    if (desc.weighted) {
+      Take(Operand::kRowWeights, MemoryLayout::RowMajor(FLOAT32, {desc.batch}));
+    }
     Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
     if (desc.counts_correct()) {
       Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
@@ -36,6 +39,7 @@ class CudaTargetLoss : public CudaPrimitive {
     TargetLossMemory memory;
     memory.src = operands.As<const float>(Operand::kSrc);
     memory.targets = operands.As<const float>(Operand::kLabels);
+    memory.weights = operands.As<const float>(Operand::kRowWeights);
     memory.loss = operands.As<double>(Operand::kLoss);
     memory.correct = operands.As<int64_t>(Operand::kCorrect);
     memory.diff_src = operands.As<float>(Operand::kDiffSrc);

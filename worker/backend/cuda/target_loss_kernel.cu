@@ -30,6 +30,7 @@ __global__ void TargetRowsKernel(int64_t batch, int64_t outputs, int64_t rows,
                                  TargetLossMemory memory) {
   const auto count = static_cast<float>(rows * outputs);
   for (int64_t n = GridIndex(); n < rows; n += GridSize()) {
+    const float weight = memory.weights == nullptr ? 1.0f : memory.weights[n];
     double loss = 0;
     int64_t hit = 1;
     for (int64_t i = n * outputs; i < (n + 1) * outputs; ++i) {
@@ -40,9 +41,10 @@ __global__ void TargetRowsKernel(int64_t batch, int64_t outputs, int64_t rows,
                                       : SquaredError(x, target);
       loss += result.loss;
       if (!isfinite(x) || (x > 0) != (target > 0.5f)) hit = 0;
-      if (memory.diff_src != nullptr) memory.diff_src[i] = result.slope / count;
+      if (memory.diff_src == nullptr) continue;
+      memory.diff_src[i] = weight * (result.slope / count);
     }
-    memory.row_losses[n] = loss;
+    memory.row_losses[n] = weight * loss;
     memory.row_hits[n] = hit;
   }
   if (memory.diff_src == nullptr) return;

@@ -19,6 +19,7 @@ struct TargetLossMemory {
   int64_t* row_hits = nullptr;   // likewise
   // Else squared errors.
   bool is_cross_entropy = false;
+  const float* weights = nullptr;  // [batch], of rows; null: each is 1
 };
 
 // A launcher: Internal on failure. Sums in a fixed order. REQUIRES: rows in

@@ -4,8 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/process/memory_limit.h"
 #include "worker/input/data_set/open_part.h"
@@ -27,6 +30,9 @@ absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
   if (!spec.label_column().empty() && !type.has_label_column) {
     unused = "input.label_column";
   }
+  if (!spec.weight_column().empty() && !type.has_label_column) {
+    unused = "input.weight_column";
+  }
   if (!spec.feature_column().empty() && !type.has_feature_column) {
     unused = "input.feature_column";
   }
@@ -35,6 +41,17 @@ absl::Status CheckColumns(const InputSpec& spec, const DataSetType& type) {
   return absl::InvalidArgumentError(
       absl::StrCat(unused, " means nothing to input.type \"", spec.type(),
                    "\", whose files have none: leave it out"));
+}
+
+absl::Status CheckWeightColumn(const DataSetRequest& request) {
+  const std::string& name = request.spec.weight_column();
+  const bool is_label = absl::c_linear_search(LabelNames(request), name);
+  if (name.empty() || (!is_label && name != request.spec.feature_column())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input.weight_column: '", EscapeForLog(name), "' is the column of the ",
+      is_label ? "labels" : "examples", " already; name another"));
 }
 
 // An example before input.map: input.shape, or as the model reads it.
@@ -197,16 +214,20 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
   RETURN_IF_ERROR(CheckFractions(spec));
   DataSetRequest request = {spec, input_shape, seed, split, labels};
   if (labels.kind != LabelKind::kTargets) request.labels.num_targets = 0;
+  RETURN_IF_ERROR(CheckWeightColumn(request));
   ASSIGN_OR_RETURN(request.example_shape, StoredShape(spec, input_shape));
   return request;
 }
 
 absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
-    const LabelSpec& labels, std::shared_ptr<const DataSchema> run) {
+    const LabelSpec& labels, std::shared_ptr<const DataSchema> run,
+    const ProgressOutput& output) {
   ASSIGN_OR_RETURN(DataSetRequest request,
                    MakeDataSetRequest(spec, input_shape, seed, split, labels));
   request.run = std::move(run);
+  request.progress = std::make_shared<WorkProgress>(output);
+  const absl::Cleanup finish = [&request] { request.progress->Finish(); };
   RETURN_IF_ERROR(CheckRunFractions(request));
   ASSIGN_OR_RETURN(const DataSetType type, DataSetRegistry::Find(spec.type()));
   ASSIGN_OR_RETURN(const bool is_of_divided, IsOfDivided(spec, split));

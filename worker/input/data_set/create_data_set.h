@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/base/work_progress.h"
 #include "common/tensor/shape.h"
 #include "proto/training.pb.h"
 #include "worker/input/data_set/data_set.h"
@@ -32,13 +33,15 @@ absl::StatusOr<DataSetRequest> MakeDataSetRequest(const InputSpec& spec,
 //   else `seed`, chooses them.
 //   labels: for targets, of a type that has classes alone: the class itself as
 //   the one target, or 1 at the place of the class and 0 elsewhere.
+//   output: shows how far the opening is.
 // Errors: NotFound and InvalidArgument, each naming the file or the field, what
 // was wanted, what was found and what to do; Unavailable if a file cannot be
 // read.
 absl::StatusOr<std::unique_ptr<DataSet>> CreateDataSet(
     const InputSpec& spec, const Shape& input_shape, uint64_t seed, Split split,
     const LabelSpec& labels = {},
-    std::shared_ptr<const DataSchema> run = nullptr);
+    std::shared_ptr<const DataSchema> run = nullptr,
+    const ProgressOutput& output = {});
 
 // Whether there is anything of a test half, whole or broken. REQUIRES: a data
 // set that CreateDataSet opens. Errors: those of the folder.

@@ -172,6 +172,11 @@ absl::Status CheckClasses(const DataLabel& run, const DataLabel& now) {
 }
 
 absl::Status CheckLabel(const DataLabel& run, const DataLabel& now) {
+  if (run.weight_column() != now.weight_column()) {
+    return Refused("input.weight_column was",
+                   absl::StrCat("'", ShownName(run.weight_column()), "'"),
+                   absl::StrCat("'", ShownName(now.weight_column()), "'"));
+  }
   const auto is_none = [](const DataLabel& label) {
     return label.kind().empty() || label.kind() == kNoLabel;
   };
@@ -214,6 +219,9 @@ DataSchema CompleteSchema(const InputSpec& input, uint64_t seed,
                           DataSchema found) {
   found.set_format(input.type());
   *found.mutable_map() = input.map();
+  if (found.label().weight_column() != input.weight_column()) {
+    found.mutable_label()->set_weight_column(input.weight_column());
+  }
   const bool tests = input.test_fraction() > 0;
   const bool validates = input.validation_fraction() > 0;
   if (tests) found.set_test_fraction(input.test_fraction());

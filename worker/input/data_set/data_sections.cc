@@ -64,6 +64,9 @@ std::string LabelLines(const DataSchema& schema) {
   for (const std::string& column : label.column()) {
     AddLine(absl::StrCat("column ", column), &text);
   }
+  if (!label.weight_column().empty()) {
+    AddLine(absl::StrCat("weight column ", label.weight_column()), &text);
+  }
   return text;
 }
 

@@ -30,6 +30,8 @@ struct ExampleMemory {
   int32_t* label = nullptr;
   // num_targets() values. REQUIRES: null if that is 0.
   float* targets = nullptr;
+  // The row's weight in a loss. REQUIRES: null unless has_weights().
+  float* weight = nullptr;
 };
 
 // Examples by index, each with a class or with targets: numbers that a model's
@@ -54,6 +56,9 @@ class DataSet {
 
   // The targets of a row; 0 if it has a class, or neither.
   virtual int64_t num_targets() const { return 0; }
+
+  // Rows have weights: that of their class times that of their column.
+  virtual bool has_weights() const { return false; }
 
   // A person's name for a row, such as an image's file; "" for its number.
   virtual std::string RowName(int64_t /*index*/) const { return ""; }

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/registry.h"
+#include "common/base/work_progress.h"
 #include "common/tensor/shape.h"
 #include "proto/data_schema.pb.h"
 #include "proto/training.pb.h"
@@ -33,6 +34,10 @@ struct LabelSpec {
   LabelKind kind = LabelKind::kClass;
   // kTargets: how many a row has.
   int64_t num_targets = 0;
+  // Each row has a weight, of input.weight_column and of these classes; where
+  // there is neither, it is 1.
+  bool weighted = false;
+  std::vector<ClassWeight> class_weights = {};
 };
 
 // The half of a data set that is to be opened.
@@ -47,6 +52,9 @@ struct DataSetRequest {
   // The run's, by which columns and classes go; null: a new run's training
   // half.
   std::shared_ptr<const DataSchema> run = nullptr;
+  // The progress of the opening, after which nobody uses it: shared with what
+  // keeps the request.
+  std::shared_ptr<WorkProgress> progress = std::make_shared<WorkProgress>();
 };
 
 // The texts that a type has for classes. The names of both halves get their
@@ -103,7 +111,8 @@ struct DataSetType {
                         absl::Span<const size_t> wanted, Row* into) = nullptr;
   // The unit of Record::place.
   std::string place_name = "row";
-  // input.label_column and input.feature_column mean something to it.
+  // input.label_column with input.weight_column, and input.feature_column mean
+  // something to it.
   bool has_label_column = false;
   bool has_feature_column = false;
   // And so does input.header.

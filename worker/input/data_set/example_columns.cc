@@ -171,6 +171,11 @@ DataColumn DescribeColumn(const Column& column, const Shape& example_shape) {
   return described;
 }
 
+// Whether the last column of labels is that of the rows' weights.
+bool HasWeightColumn(const DataSetRequest& request) {
+  return request.labels.weighted && !request.spec.weight_column().empty();
+}
+
 // The place of a column of the run. `places`: by name. Errors: InvalidArgument.
 absl::StatusOr<size_t> FindColumn(
     const std::vector<Column>& columns, const Shape& example_shape,
@@ -205,6 +210,7 @@ absl::StatusOr<ExampleColumns> ExampleColumns::Create(
   }
   columns.all_ = columns.values_;
   absl::c_copy(columns.labels_, std::back_inserter(columns.all_));
+  if (columns.weight_.has_value()) columns.all_.push_back(*columns.weight_);
   return columns;
 }
 
@@ -215,6 +221,7 @@ ExampleColumns ExampleColumns::OfTable(const DataSetRequest& request,
   absl::c_iota(columns.all_, size_t{0});
   columns.values_ = {0};
   columns.labels_.assign(columns.all_.begin() + 1, columns.all_.end());
+  columns.SplitWeight(request);
   columns.counts_ = {columns.shape_.num_elements()};
   return columns;
 }
@@ -239,7 +246,8 @@ absl::Status ExampleColumns::FindValues(const DataSetRequest& request,
                                         const Part& part,
                                         absl::string_view owner) {
   const std::vector<std::string> names = LabelNames(request);
-  const absl::flat_hash_set<std::string> labels(names.begin(), names.end());
+  absl::flat_hash_set<std::string> labels(names.begin(), names.end());
+  labels.insert(request.spec.weight_column());
   const bool has_run = request.run != nullptr && !request.run->column().empty();
   std::vector<size_t> others;
   absl::flat_hash_map<std::string, size_t> places;
@@ -276,13 +284,17 @@ absl::Status ExampleColumns::FindLabels(const DataSetRequest& request,
   }
   const int64_t classes =
       request.run == nullptr ? 0 : request.run->label().num_classes();
-  for (const std::string& name : LabelNames(request)) {
+  std::vector<std::string> names = LabelNames(request);
+  if (HasWeightColumn(request)) names.push_back(request.spec.weight_column());
+  for (const std::string& name : names) {
     const auto found = places.find(name);
     if (found == places.end()) {
+      const bool is_label = name != request.spec.weight_column();
       return absl::InvalidArgumentError(absl::StrCat(
           "opening a data set: '", part.name(), "': unknown column '",
           ShownName(name), "'; ", OfferNames(name, NamesOf(columns_)),
-          "; input.label_column names that of the labels"));
+          is_label ? "; input.label_column names that of the labels"
+                   : "; input.weight_column names that of the weights"));
     }
     labels_.push_back(found->second);
     const int64_t declared = columns_[found->second].num_classes;
@@ -291,7 +303,14 @@ absl::Status ExampleColumns::FindLabels(const DataSetRequest& request,
         "opening a data set: '", part.name(), "' has ", declared, " classes, ",
         owner, " has ", classes, "; keep them in two folders"));
   }
+  SplitWeight(request);
   return absl::OkStatus();
+}
+
+void ExampleColumns::SplitWeight(const DataSetRequest& request) {
+  if (!HasWeightColumn(request)) return;
+  weight_ = labels_.back();
+  labels_.pop_back();
 }
 
 absl::Status ExampleColumns::CheckLabels(const DataSetRequest& request,
@@ -461,6 +480,19 @@ absl::Status ExampleColumns::ReadTargets(const Row& row, float* dst) const {
     left -= count;
   }
   return absl::OkStatus();
+}
+
+absl::Status ExampleColumns::ReadWeight(const Row& row, float* dst) const {
+  *dst = 1;
+  if (!weight_.has_value()) return absl::OkStatus();
+  const Column& column = columns_[*weight_];
+  absl::Status status = ReadNumbers(row.cells[*weight_], column.kind, 1, dst);
+  if (status.ok() && !(*dst >= 0 && std::isfinite(*dst))) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "a weight must be a finite number of 0 or more, found ", *dst));
+  }
+  if (status.ok()) return status;
+  return Annotate(status, absl::StrCat("column '", column.name, "'"));
 }
 
 }  // namespace muster

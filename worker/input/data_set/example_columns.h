@@ -22,11 +22,11 @@ namespace muster {
 
 // The columns of an example and of its label, and how their cells become what a
 // model reads. The values of an example are the run's columns, found by name in
-// the run's order, or without a run all columns but the labels, one after the
-// other: as many values of another shape are reshaped ([28, 28] as
-// [1, 28, 28] or [784]), and [H, W, C] is turned into the model's [C, H, W].
-// Immutable, thread-safe. Errors of reading: InvalidArgument and DataLoss with
-// the column, without the row.
+// the run's order, or without a run all columns but the labels and
+// input.weight_column, one after the other: as many values of another shape are
+// reshaped ([28, 28] as [1, 28, 28] or [784]), and [H, W, C] is turned into the
+// model's [C, H, W]. Immutable, thread-safe. Errors of reading: InvalidArgument
+// and DataLoss with the column, without the row.
 class ExampleColumns {
  public:
   // The columns of `part`. `owner`: whose the columns of request.run are, for
@@ -48,6 +48,8 @@ class ExampleColumns {
   const std::vector<size_t>& all() const { return all_; }
   const std::vector<size_t>& values() const { return values_; }
   const std::vector<size_t>& labels() const { return labels_; }
+  // That of the rows' weights, if they are wanted and have one.
+  const std::optional<size_t>& weight() const { return weight_; }
   // Those that the run does not have, and which are not read.
   const std::vector<size_t>& left_out() const { return left_out_; }
   // Adds the columns of the values and of the labels, and the number of classes
@@ -75,6 +77,9 @@ class ExampleColumns {
   // Writes as many targets as the request wants.
   absl::Status ReadTargets(const Row& row, float* dst) const;
 
+  // Writes the row's weight; 1 without weight().
+  absl::Status ReadWeight(const Row& row, float* dst) const;
+
  private:
   ExampleColumns(const DataSetRequest& request, const Part& part);
 
@@ -82,6 +87,8 @@ class ExampleColumns {
                           absl::string_view owner);
   absl::Status FindLabels(const DataSetRequest& request, const Part& part,
                           absl::string_view owner);
+  // Takes the weights' column, the last of labels_, out of these.
+  void SplitWeight(const DataSetRequest& request);
   absl::Status CheckLabels(const DataSetRequest& request,
                            const Part& part) const;
   absl::Status FitValues(const DataSetRequest& request, const Part& part);
@@ -97,6 +104,7 @@ class ExampleColumns {
   // How many values each of those has.
   std::vector<int64_t> counts_;
   std::vector<size_t> labels_;
+  std::optional<size_t> weight_;
   std::vector<size_t> all_;
   std::vector<size_t> left_out_;
   bool turns_channels_ = false;

@@ -78,8 +78,11 @@ absl::StatusOr<ImageFolder> Scan(const DataSetRequest& request) {
         "nothing");
   }
   const std::string half = HalfFolder(request);
-  if (request.labels.kind == LabelKind::kNone) return ListImages(half);
-  absl::StatusOr<ImageFolder> folder = ScanImageFolder(half);
+  if (request.labels.kind == LabelKind::kNone) {
+    return ListImages(half, request.progress.get());
+  }
+  absl::StatusOr<ImageFolder> folder =
+      ScanImageFolder(half, request.progress.get());
   if (folder.ok()) return folder;
   return Annotate(
       folder.status(),

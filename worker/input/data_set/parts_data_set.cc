@@ -23,11 +23,22 @@ absl::StatusOr<std::unique_ptr<PartsDataSet>> PartsDataSet::Open(
   RETURN_IF_ERROR(data_set->OpenParts());
   RETURN_IF_ERROR(data_set->FindClassNames());
   RETURN_IF_ERROR(data_set->ReadLabels());
+  ASSIGN_OR_RETURN(data_set->class_weights_,
+                   ClassWeights::Create(request.labels, data_set->names_,
+                                        data_set->num_classes_));
   RETURN_IF_ERROR(data_set->CheckFirstRow());
   return data_set;
 }
 
+void PartsDataSet::BeginWork(absl::string_view name, int64_t total) const {
+  const bool is_test = request_.split == Split::kTest;
+  request_.progress->Begin(
+      {absl::StrCat(name, " of the ", is_test ? "test" : "training", " data"),
+       total});
+}
+
 absl::Status PartsDataSet::OpenParts() {
+  BeginWork("opening", /*total=*/0);
   ASSIGN_OR_RETURN(HalfParts half, FindParts(type_, request_));
   for (const PartFiles& files : half.parts) {
     RETURN_IF_ERROR(AddPart(files));
@@ -114,8 +125,10 @@ absl::Status PartsDataSet::CollectClassNames() {
   if (!columns_.has_value()) return absl::OkStatus();
   muster::ClassNames found(
       {}, /*has_numbers=*/type_.class_texts == ClassTexts::kNamesOrNumbers);
+  BeginWork("classes", num_examples());
   Row row;
   for (int64_t i = 0; i < num_examples(); ++i) {
+    request_.progress->AddRow();
     absl::Status status = ReadRow(i, columns_->labels(), &row);
     if (status.ok()) status = found.Number(columns_->ClassText(row)).status();
     if (!status.ok() && !SkipsLabel(status)) return WithPlace(status, i);
@@ -139,7 +152,9 @@ absl::Status PartsDataSet::ReadLabels() {
   into.label = targets.empty() ? &label : nullptr;
   into.targets = targets.empty() ? nullptr : targets.data();
   if (targets.empty()) classes_.assign(num_examples(), -1);
+  BeginWork("labels", num_examples());
   for (int64_t i = 0; i < num_examples(); ++i) {
+    request_.progress->AddRow();
     absl::Status status = ReadRow(i, columns_->labels(), &row);
     const bool is_whole = status.ok();
     if (is_whole) status = ReadLabel(row, into);
@@ -220,9 +235,13 @@ DataSchema PartsDataSet::Schema() const {
 
 absl::Status PartsDataSet::CheckFirstRow() const {
   std::vector<float> values(request_.example_shape.num_elements());
+  float weight = 1;
+  ExampleMemory into;
+  into.values = values.data();
+  if (has_weights()) into.weight = &weight;
   const int64_t most = std::min(num_examples(), kMostBadInARow);
   for (int64_t row = 0; row < most; ++row) {
-    const absl::Status status = ReadStored(row, {values.data()});
+    const absl::Status status = ReadStored(row, into);
     if (!skips_bad() || !IsBadRecord(status)) return status;
     if (row + 1 == most) return AllBad(most, status);
   }
@@ -305,10 +324,14 @@ absl::Status PartsDataSet::ReadStored(int64_t index,
                                       const ExampleMemory& into) const {
   // A thread's own, so that nothing is allocated from row to row.
   thread_local Row row;
-  const int32_t label = classes_.empty() ? -1 : classes_[index];
+  int32_t label = classes_.empty() ? -1 : classes_[index];
+  const bool has_class = label >= 0;
+  ExampleMemory own = into;
+  if (own.label == nullptr) own.label = &label;
   absl::Span<const size_t> wanted;
   if (columns_.has_value()) {
-    wanted = label >= 0 ? columns_->values() : columns_->all();
+    wanted = has_class && into.weight == nullptr ? columns_->values()
+                                                 : columns_->all();
   }
   if (columns_.has_value() && !columns_->turns_channels()) {
     row.target = {into.values, static_cast<size_t>(num_values_)};
@@ -316,9 +339,13 @@ absl::Status PartsDataSet::ReadStored(int64_t index,
     row.target = {};
   }
   absl::Status status = ReadRow(index, wanted, &row);
-  if (status.ok() && label < 0) status = ReadLabel(row, into);
+  if (status.ok() && !has_class) status = ReadLabel(row, own);
   if (status.ok()) status = columns_->ReadValues(row, into.values);
-  if (label >= 0) WriteClass(label, into);
+  if (has_class) WriteClass(label, own);
+  if (status.ok() && into.weight != nullptr) {
+    status = columns_->ReadWeight(row, into.weight);
+    if (status.ok()) status = class_weights_.Weigh(*own.label, into.weight);
+  }
   return status.ok() ? status : WithPlace(status, index);
 }
 

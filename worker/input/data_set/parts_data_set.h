@@ -10,8 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/tensor/shape.h"
+#include "worker/input/data_set/class_weights.h"
 #include "worker/input/data_set/column_matcher.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/data_set/data_set.h"
@@ -60,6 +62,7 @@ class PartsDataSet : public DataSet {
   int64_t num_targets() const override {
     return num_class_targets_ + request_.labels.num_targets;
   }
+  bool has_weights() const override { return request_.labels.weighted; }
   std::string RowName(int64_t index) const override;
   std::vector<std::string> Files() const override { return files_; }
   std::vector<std::string> Remarks() const override { return remarks_; }
@@ -82,6 +85,8 @@ class PartsDataSet : public DataSet {
 
   // The part of a row, which becomes the row there.
   const Part& PartOf(int64_t* row) const;
+  // Shows the progress of so many rows of the half.
+  void BeginWork(absl::string_view name, int64_t total) const;
   absl::Status OpenParts();
   absl::Status AddPart(const PartFiles& files);
   absl::Status AddColumns(const Part& part, ExampleColumns columns);
@@ -134,6 +139,7 @@ class PartsDataSet : public DataSet {
   int64_t num_classes_ = 0;
   // By row; below 0 for bad ones. None: they are read with the values.
   std::vector<int32_t> classes_;
+  ClassWeights class_weights_;
   // The row that has the largest class; below 0: none was read.
   int64_t largest_row_ = -1;
   // Above 0: a class stands for so many targets.

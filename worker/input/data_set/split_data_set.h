@@ -52,6 +52,7 @@ class SplitDataSet : public DataSet {
     return whole_->ClassNames();
   }
   int64_t num_targets() const override { return whole_->num_targets(); }
+  bool has_weights() const override { return whole_->has_weights(); }
   // The number among all rows, where the whole has no name.
   std::string RowName(int64_t index) const override;
   DataSchema Schema() const override;

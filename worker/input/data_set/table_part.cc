@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBlockFloats = AlignedBuffer::kHugePage / sizeof(float);
 
-// One column of values, and the labels, of a table of `part`.
+// One column of values, the labels, and the weight of a row, of a table.
 std::vector<Column> TableColumns(const DataSetRequest& request,
                                  const ExampleColumns& columns) {
   Column values = {columns.columns()[columns.values()[0]].name};
@@ -31,6 +31,9 @@ std::vector<Column> TableColumns(const DataSetRequest& request,
       table.back().kind = ColumnKind::kText;
     }
   }
+  if (columns.weight().has_value()) {
+    table.push_back({columns.columns()[*columns.weight()].name});
+  }
   return table;
 }
 
@@ -39,24 +42,29 @@ std::vector<Column> TableColumns(const DataSetRequest& request,
 absl::StatusOr<std::unique_ptr<Part>> TablePart::Read(
     const DataSetType& type, const DataSetRequest& request,
     const ExampleColumns& columns, Part& part) {
-  auto table = absl::WrapUnique(
-      new TablePart(type, request, part, TableColumns(request, columns)));
+  auto table = absl::WrapUnique(new TablePart(type, request, part,
+                                              TableColumns(request, columns),
+                                              columns.weight().has_value()));
   Record record;
   while (true) {
     record.bad = absl::OkStatus();
     ASSIGN_OR_RETURN(const bool more, part.Next(&record));
     if (!more) break;
     RETURN_IF_ERROR(table->Add(type, columns, record));
+    request.progress->AddRow();
   }
   table->tail_.shrink_to_fit();
   return table;
 }
 
 TablePart::TablePart(const DataSetType& type, const DataSetRequest& request,
-                     const Part& part, std::vector<Column> columns)
+                     const Part& part, std::vector<Column> columns,
+                     bool has_weights)
     : Part(part.files(), std::move(columns)),
       num_values_(request.example_shape.num_elements()),
-      num_floats_(num_values_ + request.labels.num_targets),
+      num_targets_(request.labels.num_targets),
+      has_weights_(has_weights),
+      num_floats_(num_values_ + num_targets_ + (has_weights ? 1 : 0)),
       has_texts_(request.labels.kind == LabelKind::kClass),
       skips_bad_(request.spec.on_bad_record() == SKIP),
       place_name_(type.place_name),
@@ -103,9 +111,10 @@ absl::Status TablePart::Parse(const DataSetType& type,
   row_.cells.resize(columns.columns().size());
   RETURN_IF_ERROR(type.parse(columns.columns(), record, columns.all(), &row_));
   RETURN_IF_ERROR(columns.ReadValues(row_, floats_.data()));
-  if (floats_.size() > num_values_) {
+  if (num_targets_ > 0) {
     RETURN_IF_ERROR(columns.ReadTargets(row_, floats_.data() + num_values_));
   }
+  if (has_weights_) RETURN_IF_ERROR(columns.ReadWeight(row_, &floats_.back()));
   if (!has_texts_) return absl::OkStatus();
   std::string text;
   if (columns.has_texts()) {
@@ -131,12 +140,13 @@ absl::Status TablePart::Read(int64_t row, absl::Span<const size_t> /*wanted*/,
   const absl::Span<const float> floats(begin + place * num_floats_,
                                        num_floats_);
   into->cells[0] = floats.first(num_values_);
+  if (has_weights_) into->cells.back() = floats.subspan(num_floats_ - 1, 1);
   if (has_texts_) {
     into->cells[1] = absl::string_view(distinct_texts_[texts_[row]]);
     return absl::OkStatus();
   }
-  for (size_t i = num_values_; i < floats.size(); ++i) {
-    into->cells[1 + i - num_values_] = floats.subspan(i, 1);
+  for (size_t i = 0; i < num_targets_; ++i) {
+    into->cells[1 + i] = floats.subspan(num_values_ + i, 1);
   }
   return absl::OkStatus();
 }

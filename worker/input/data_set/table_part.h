@@ -39,7 +39,7 @@ class TablePart : public Part {
 
  private:
   TablePart(const DataSetType& type, const DataSetRequest& request,
-            const Part& part, std::vector<Column> columns);
+            const Part& part, std::vector<Column> columns, bool has_weights);
 
   absl::Status Add(const DataSetType& type, const ExampleColumns& columns,
                    const Record& record);
@@ -51,8 +51,10 @@ class TablePart : public Part {
   // Takes `floats_` as the last row.
   void Append();
 
-  // A row's values, and what they and its targets are.
+  // A row's values and targets, and what they and its weight are.
   const size_t num_values_;
+  const size_t num_targets_;
+  const bool has_weights_;
   const size_t num_floats_;
   const bool has_texts_;
   const bool skips_bad_;

@@ -76,6 +76,10 @@ std::vector<Column> ColumnsOf(const DataSetRequest& request,
                            : ColumnKind::kNumber,
                        std::nullopt});
   }
+  if (request.labels.weighted && !request.spec.weight_column().empty()) {
+    columns.push_back(
+        {request.spec.weight_column(), ColumnKind::kNumber, std::nullopt});
+  }
   return columns;
 }
 
@@ -124,7 +128,8 @@ class TfRecordPart : public Part {
   static absl::StatusOr<std::unique_ptr<Part>> Open(
       const DataSetRequest& request, const PartFiles& files,
       absl::Span<const Column> known) {
-    ASSIGN_OR_RETURN(TfRecordFile file, TfRecordFile::Open(files[0]));
+    ASSIGN_OR_RETURN(TfRecordFile file,
+                     TfRecordFile::Open(files[0], request.progress.get()));
     std::vector<Column> columns(known.begin(), known.end());
     int64_t row = 0;
     const auto next = [&](std::string* record,

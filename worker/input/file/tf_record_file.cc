@@ -33,16 +33,17 @@ absl::StatusOr<int64_t> ReadLength(const FileBytes& bytes, int64_t row,
 
 }  // namespace
 
-absl::StatusOr<TfRecordFile> TfRecordFile::Open(const std::string& path) {
+absl::StatusOr<TfRecordFile> TfRecordFile::Open(const std::string& path,
+                                                WorkProgress* progress) {
   ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::Open(path));
   TfRecordFile file(std::move(bytes));
-  RETURN_IF_ERROR(file.Index());
+  RETURN_IF_ERROR(file.Index(progress));
   return file;
 }
 
 TfRecordFile::TfRecordFile(FileBytes bytes) : bytes_(std::move(bytes)) {}
 
-absl::Status TfRecordFile::Index() {
+absl::Status TfRecordFile::Index(WorkProgress* progress) {
   for (int64_t begin = 0; begin < bytes_.size();) {
     const absl::StatusOr<int64_t> length =
         ReadLength(bytes_, num_rows(), begin);
@@ -52,6 +53,7 @@ absl::Status TfRecordFile::Index() {
     }
     begin += kFrameBytes + *length;
     ends_.push_back(begin);
+    if (progress != nullptr) progress->AddRow();
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/work_progress.h"
 #include "worker/input/file/file_bytes.h"
 
 namespace muster {
@@ -17,8 +18,10 @@ namespace muster {
 class TfRecordFile {
  public:
   // Errors, with the path: FileBytes::Open's; DataLoss, with the offset of the
-  // record (TfRecordLength's, cut short).
-  static absl::StatusOr<TfRecordFile> Open(const std::string& path);
+  // record (TfRecordLength's, cut short). `progress`, if there is one, counts
+  // the records.
+  static absl::StatusOr<TfRecordFile> Open(const std::string& path,
+                                           WorkProgress* progress = nullptr);
 
   int64_t num_rows() const { return static_cast<int64_t>(ends_.size()); }
 
@@ -34,7 +37,7 @@ class TfRecordFile {
   explicit TfRecordFile(FileBytes bytes);
 
   // Finds the records.
-  absl::Status Index();
+  absl::Status Index(WorkProgress* progress);
 
   // The beginning of record `row`.
   int64_t Begin(int64_t row) const { return row == 0 ? 0 : ends_[row - 1]; }

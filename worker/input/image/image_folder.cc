@@ -88,7 +88,8 @@ EntryKind KindOf(const std::string& dir, const dirent& entry) {
 }
 
 // The entries of `dir`, sorted by the bytes of their names.
-absl::StatusOr<std::vector<Entry>> ListFolder(const std::string& dir) {
+absl::StatusOr<std::vector<Entry>> ListFolder(const std::string& dir,
+                                              WorkProgress* progress) {
   const std::unique_ptr<DIR, CloseDir> stream(opendir(dir.c_str()));
   if (stream == nullptr) return FolderError(dir, errno);
   std::vector<Entry> entries;
@@ -99,6 +100,7 @@ absl::StatusOr<std::vector<Entry>> ListFolder(const std::string& dir) {
     const absl::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     entries.push_back({std::string(name), KindOf(dir, *entry)});
+    if (progress != nullptr) progress->AddRow();
   }
   if (errno != 0) return FolderError(dir, errno);
   std::sort(entries.begin(), entries.end(),
@@ -148,6 +150,8 @@ std::string KindName(const Entry& entry) {
 // A walk through the folders of the classes.
 class FolderScan {
  public:
+  explicit FolderScan(WorkProgress* progress) : progress_(progress) {}
+
   absl::StatusOr<ImageFolder> Scan(const std::string& dir);
 
  private:
@@ -156,6 +160,7 @@ class FolderScan {
   // the data set's.
   absl::Status Enter(const std::string& path, const std::string& where);
 
+  WorkProgress* const progress_;
   ImageFolder folder_;
   int64_t num_folders_ = 0;
   // The folders that are being walked through, from the class's on.
@@ -180,7 +185,8 @@ absl::Status FolderScan::Enter(const std::string& path,
         "reading ", Quoted(path), ": wanted at most ", kMaxFolders,
         " folders in all, found more; are there links within links?"));
   }
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(path));
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries,
+                   ListFolder(path, progress_));
   above_.push_back({status.st_dev, status.st_ino});
   FolderImages images = {path, {}};
   for (const Entry& entry : entries) {
@@ -226,7 +232,8 @@ absl::Status FolderScan::AddClass(const std::string& dir,
 }
 
 absl::StatusOr<ImageFolder> FolderScan::Scan(const std::string& dir) {
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir));
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries,
+                   ListFolder(dir, progress_));
   for (const Entry& entry : entries) {
     if (entry.kind == EntryKind::kFolder && !IsHidden(entry)) {
       RETURN_IF_ERROR(AddClass(dir, entry.name));
@@ -270,12 +277,14 @@ std::string OtherEntries::ToString() const {
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
-absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir) {
-  return FolderScan().Scan(dir);
+absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir,
+                                            WorkProgress* progress) {
+  return FolderScan(progress).Scan(dir);
 }
 
-absl::StatusOr<ImageFolder> ListImages(const std::string& dir) {
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir));
+absl::StatusOr<ImageFolder> ListImages(const std::string& dir,
+                                       WorkProgress* progress) {
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, ListFolder(dir, progress));
   ImageFolder folder;
   for (const Entry& entry : entries) {
     if (IsImage(entry)) {
@@ -284,7 +293,7 @@ absl::StatusOr<ImageFolder> ListImages(const std::string& dir) {
       folder.others.Add(entry.name, KindName(entry));
     }
   }
-  if (folder.files.empty()) return ScanImageFolder(dir);
+  if (folder.files.empty()) return ScanImageFolder(dir, progress);
   return folder;
 }
 

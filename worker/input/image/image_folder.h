@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/work_progress.h"
 
 namespace muster {
 
@@ -54,12 +55,14 @@ struct ImageFolder {
 // that they lie in. No file is opened. A hidden sub-folder (.git) is no class.
 // Errors, each with the folder: NotFound; Unavailable (cannot be read);
 // InvalidArgument (no folder, no classes, a class without images, more than a
-// million folders).
-absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir);
+// million folders). `progress`, if there is one, counts entries as rows.
+absl::StatusOr<ImageFolder> ScanImageFolder(const std::string& dir,
+                                            WorkProgress* progress = nullptr);
 
 // The images of `dir` itself, sorted by name, or, if there are none, those of
 // ScanImageFolder. Errors: ScanImageFolder's.
-absl::StatusOr<ImageFolder> ListImages(const std::string& dir);
+absl::StatusOr<ImageFolder> ListImages(const std::string& dir,
+                                       WorkProgress* progress = nullptr);
 
 }  // namespace muster
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "worker/input/data_set/class_weights.h"
 #include "worker/input/data_set/column_matcher.h"
 #include "worker/input/data_set/create_data_set.h"
 #include "worker/input/data_set/data_files.h"
@@ -43,6 +44,7 @@ class PartsStream : public ExampleStream {
                               : mapper_->example_shape();
   }
   int64_t num_targets() const override { return request_.labels.num_targets; }
+  bool has_weights() const override { return request_.labels.weighted; }
   std::vector<std::string> Files() const override { return half_.files; }
   std::vector<std::string> Remarks() const override;
   DataSchema Schema() const override;
@@ -70,7 +72,7 @@ class PartsStream : public ExampleStream {
   absl::Status ReadClass(const ExampleColumns& columns, const Row& row,
                          int32_t* label) const;
   // Takes the classes from the run; without one they are numbers.
-  void FindClasses();
+  absl::Status FindClasses();
 
   const DataSetType type_;
   const DataSetRequest request_;
@@ -78,6 +80,7 @@ class PartsStream : public ExampleStream {
   int64_t num_classes_;
   const std::unique_ptr<RowMapper> mapper_;
   std::optional<ClassNames> class_names_;
+  ClassWeights class_weights_;
   ColumnMatcher matcher_;
   // The columns of the first part whose rows show any, for the parts after it.
   std::vector<Column> known_;
@@ -98,18 +101,21 @@ absl::StatusOr<std::unique_ptr<PartsStream>> PartsStream::Open(
   ASSIGN_OR_RETURN(HalfParts half, FindParts(type, request));
   auto stream = absl::WrapUnique(new PartsStream(
       type, request, std::move(half), num_classes, std::move(mapper)));
-  stream->FindClasses();
+  RETURN_IF_ERROR(stream->FindClasses());
   RETURN_IF_ERROR(stream->Begin());
   return stream;
 }
 
-void PartsStream::FindClasses() {
-  if (request_.labels.kind != LabelKind::kClass) return;
+absl::Status PartsStream::FindClasses() {
+  if (request_.labels.kind != LabelKind::kClass) return absl::OkStatus();
   const int64_t of_run = ClassesOfRun(request_);
   if (of_run > 0) num_classes_ = std::min(num_classes_, of_run);
-  if (request_.run == nullptr) return;
-  std::vector<std::string> names = ClassNamesOf(*request_.run);
+  std::vector<std::string> names;
+  if (request_.run != nullptr) names = ClassNamesOf(*request_.run);
+  ASSIGN_OR_RETURN(class_weights_,
+                   ClassWeights::Create(request_.labels, names, num_classes_));
   if (!names.empty()) class_names_.emplace(std::move(names));
+  return absl::OkStatus();
 }
 
 std::vector<std::string> PartsStream::Remarks() const {
@@ -201,6 +207,12 @@ absl::Status PartsStream::DecodeStored(const StreamRecord& record,
       has_class || has_targets ? columns.all() : columns.values(), &row));
   if (has_class) RETURN_IF_ERROR(ReadClass(columns, row, into.label));
   if (has_targets) RETURN_IF_ERROR(columns.ReadTargets(row, into.targets));
+  if (into.weight != nullptr) {
+    RETURN_IF_ERROR(columns.ReadWeight(row, into.weight));
+    if (has_class) {
+      RETURN_IF_ERROR(class_weights_.Weigh(*into.label, into.weight));
+    }
+  }
   return columns.ReadValues(row, into.values);
 }
 
@@ -244,7 +256,9 @@ absl::Status CheckFirstRow(BadRecordPolicy on_bad, const LabelSpec& labels,
   std::vector<float> values(stream->example_shape().num_elements());
   std::vector<float> targets(labels.num_targets);
   int32_t label = 0;
+  float weight = 1;
   ExampleMemory into;
+  if (labels.weighted) into.weight = &weight;
   into.values = values.data();
   if (!targets.empty()) into.targets = targets.data();
   if (labels.kind == LabelKind::kClass) into.label = &label;

@@ -48,6 +48,8 @@ class ExampleStream {
   virtual const Shape& example_shape() const = 0;
   // The targets of a row; 0 if it has a class.
   virtual int64_t num_targets() const = 0;
+  // As DataSet's.
+  virtual bool has_weights() const { return false; }
   // What the rows are, as far as they were read; it has no map.
   virtual DataSchema Schema() const { return {}; }
   // The paths that it is read from.

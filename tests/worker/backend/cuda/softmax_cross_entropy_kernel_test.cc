@@ -26,16 +26,17 @@ struct Entropy {
 };
 
 Entropy RunOn(const std::vector<float>& src, const std::vector<int32_t>& labels,
-              int64_t rows) {
+              int64_t rows, const std::vector<float>& weights = {}) {
   const auto batch = static_cast<int64_t>(labels.size());
   Entropy result;
   result.diff_src.assign(src.size(), NAN);
   std::vector<double> losses(batch);
   std::vector<int64_t> hits(batch);
-  const SoftmaxCrossEntropyMemory memory = {
+  SoftmaxCrossEntropyMemory memory = {
       src.data(),      labels.data(),          &result.loss,
       &result.correct, result.diff_src.data(), losses.data(),
       hits.data()};
+  if (!weights.empty()) memory.weights = weights.data();
   const HostStream stream;
   EXPECT_THAT(SoftmaxCrossEntropy(stream.get(), batch,
                                   static_cast<int64_t>(src.size()) / batch,
@@ -82,6 +83,12 @@ TEST(SoftmaxCrossEntropyKernelTest, AsTheFormula) {
   ExpectAsTheFormula(2, 1000, 2);
   ExpectAsTheFormula(257, 3, 256);
   ExpectAsTheFormula(kMostBlocks + 3, 2, kMostBlocks + 2);
+}
+
+TEST(SoftmaxCrossEntropyKernelTest, RowsWeighTheirLossAndGradient) {
+  const Entropy found = RunOn({0, 0, 0, 0, 0, 0}, {1, 0, 0}, 2, {3, 0.5, 9});
+  EXPECT_NEAR(found.loss, 3.5 * std::log(2) / 2, kRelative);
+  EXPECT_THAT(found.diff_src, ElementsAre(0.75, -0.75, -0.125, 0.125, 0, 0));
 }
 
 TEST(SoftmaxCrossEntropyKernelTest, TheFirstOfEqualsIsTheLargest) {

@@ -20,7 +20,8 @@ struct Result {
 };
 
 Result RunOn(const std::vector<float>& src, const std::vector<float>& targets,
-             int64_t outputs, int64_t rows, bool is_cross_entropy) {
+             int64_t outputs, int64_t rows, bool is_cross_entropy,
+             const std::vector<float>& weights = {}) {
   const int64_t batch = static_cast<int64_t>(src.size()) / outputs;
   Result result;
   result.diff_src.assign(src.size(), NAN);
@@ -35,6 +36,7 @@ Result RunOn(const std::vector<float>& src, const std::vector<float>& targets,
   memory.row_losses = losses.data();
   memory.row_hits = hits.data();
   memory.is_cross_entropy = is_cross_entropy;
+  if (!weights.empty()) memory.weights = weights.data();
   const HostStream stream;
   EXPECT_THAT(TargetLoss(stream.get(), batch, outputs, rows, memory), IsOk());
   return result;
@@ -45,6 +47,13 @@ TEST(TargetLossKernelTest, SquaredErrorsAreAMeanOverRowsAndOutputs) {
                              /*outputs=*/2, /*rows=*/2, false);
   EXPECT_DOUBLE_EQ(found.loss, 21.0 / 4);
   EXPECT_THAT(found.diff_src, ElementsAre(0, -1, 0.5, -2, 0, 0));
+}
+
+TEST(TargetLossKernelTest, RowsWeighTheirLossAndGradient) {
+  const Result found = RunOn({1, 2, 3, 4, 9, 9}, {1, 4, 2, 8, 0, 0},
+                             /*outputs=*/2, /*rows=*/2, false, {3, 0.5, 7});
+  EXPECT_DOUBLE_EQ(found.loss, (3 * 4 + 0.5 * 17) / 4);
+  EXPECT_THAT(found.diff_src, ElementsAre(0, -3, 0.25, -1, 0, 0));
 }
 
 TEST(TargetLossKernelTest, CrossEntropyDoesNotOverflowAndCountsWholeRows) {

@@ -15,6 +15,9 @@ class SoftmaxCrossEntropy : public Primitive {
       : desc_(desc) {
     Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
     Take(Operand::kLabels, MemoryLayout::RowMajor(INT32, {desc.batch}));
+    if (desc.weighted) {
+      Take(Operand::kRowWeights, MemoryLayout::RowMajor(FLOAT32, {desc.batch}));
+    }
     Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
     Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
     if (desc.phase == Phase::kTraining) {
@@ -26,12 +29,14 @@ class SoftmaxCrossEntropy : public Primitive {
   absl::Status Run(const Operands& operands) override {
     const T* src = operands.As<const T>(Operand::kSrc);
     const int32_t* labels = operands.As<const int32_t>(Operand::kLabels);
+    const float* weights = operands.As<const float>(Operand::kRowWeights);
     RETURN_IF_ERROR(CheckLabels(desc_, labels, operands.rows));
     double loss = 0;
     int64_t correct = 0;
     for (int64_t n = 0; n < operands.rows; ++n) {
       const T* row = src + n * desc_.classes;
       const T* largest = std::max_element(row, row + desc_.classes);
+      const T weight = weights == nullptr ? 1 : weights[n];
       T sum = 0;
       for (int64_t k = 0; k < desc_.classes; ++k) {
         sum += std::exp(row[k] - *largest);
@@ -40,7 +45,7 @@ class SoftmaxCrossEntropy : public Primitive {
         const T target = Target(k, labels[n]);
         // 0 times what may be infinite.
         if (target == 0) continue;
-        loss += target * (std::log(sum) - (row[k] - *largest));
+        loss += weight * target * (std::log(sum) - (row[k] - *largest));
       }
       const bool is_finite = std::all_of(row, row + desc_.classes, [](T value) {
         return std::isfinite(value);
@@ -50,7 +55,7 @@ class SoftmaxCrossEntropy : public Primitive {
         T* diff = operands.As<T>(Operand::kDiffSrc) + n * desc_.classes;
         for (int64_t k = 0; k < desc_.classes; ++k) {
           const T softmax = std::exp(row[k] - *largest) / sum;
-          diff[k] = (softmax - Target(k, labels[n])) / operands.rows;
+          diff[k] = weight * (softmax - Target(k, labels[n])) / operands.rows;
         }
       }
     }

@@ -14,6 +14,9 @@ class TargetLoss : public Primitive {
   explicit TargetLoss(const TargetLossDesc& desc) : desc_(desc) {
     Take(Operand::kSrc, RefLayout<T>(desc.src_shape()));
     Take(Operand::kLabels, MemoryLayout::RowMajor(FLOAT32, desc.src_shape()));
+    if (desc.weighted) {
+      Take(Operand::kRowWeights, MemoryLayout::RowMajor(FLOAT32, {desc.batch}));
+    }
     Take(Operand::kLoss, MemoryLayout::RowMajor(FLOAT64, {1}));
     if (desc.counts_correct()) {
       Take(Operand::kCorrect, MemoryLayout::RowMajor(INT64, {1}));
@@ -28,13 +31,16 @@ class TargetLoss : public Primitive {
     RETURN_IF_ERROR(CheckRows(desc_.batch, operands.rows));
     const T* src = operands.As<const T>(Operand::kSrc);
     const float* targets = operands.As<const float>(Operand::kLabels);
+    const float* weights = operands.As<const float>(Operand::kRowWeights);
     T* diff_src = operands.As<T>(Operand::kDiffSrc);
     const int64_t count = operands.rows * desc_.outputs;
     double loss = 0;
     for (int64_t i = 0; i < count; ++i) {
       const T target = targets[i];
-      loss += Loss(src[i], target);
-      if (diff_src != nullptr) diff_src[i] = Slope(src[i], target) / count;
+      const T weight = weights == nullptr ? 1 : weights[i / desc_.outputs];
+      loss += weight * Loss(src[i], target);
+      if (diff_src == nullptr) continue;
+      diff_src[i] = weight * Slope(src[i], target) / count;
     }
     if (diff_src != nullptr) {
       std::fill(diff_src + count, diff_src + desc_.batch * desc_.outputs, T{0});

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/input/data_set/idx_fixture.h"
 #include "worker/input/data_set/create_data_set.h"
 
@@ -61,6 +63,27 @@ class CsvPartTest : public testing::Test {
   const std::string dir_ = MakeTempDir();
   InputSpec spec_;
 };
+
+// Each 256 rows of a work take 10 s, over all files.
+TEST_F(CsvPartTest, LongOpening_ShowsTheRowsOfEachWork) {
+  std::string rows = "x,label\n";
+  for (int i = 0; i < 200; ++i) absl::StrAppend(&rows, i, ",a\n");
+  WriteFile(dir_, "train1.csv", rows);
+  WriteFile(dir_, "train2.csv", rows);
+  const TickingClock clock(absl::Seconds(10));
+  ReportedLines lines;
+  ASSERT_THAT(
+      CreateDataSet(spec_, Shape({1}), /*seed=*/1, Split::kTrain, {},
+                    /*run=*/nullptr, {lines.reporter(), nullptr, &clock}),
+      IsOk());
+  EXPECT_THAT(lines.lines(),
+              ElementsAre("I opening of the training data: 256 rows so far, "
+                          "25.6 rows/s",
+                          "I classes of the training data: 256 of 400 rows, "
+                          "25.6 rows/s, 5s left",
+                          "I labels of the training data: 256 of 400 rows, "
+                          "25.6 rows/s, 5s left"));
+}
 
 TEST_F(CsvPartTest, Columns_AreNumbersButTheLabel) {
   const auto table = Read(" a , label,b\n1, 4 ,-2.5e1\n 0.1,2,1e-60\n", 2);

@@ -80,6 +80,10 @@ TEST(DataSectionsTest, EachSectionHasAnItemALine) {
             "petal number []\nphoto image [3,28,28]\nsound number [any]\n");
   EXPECT_EQ(TextOf(Flowers(), "classes"), "rose\ntulip\n");
   EXPECT_EQ(TextOf(Flowers(), "label"), "class\n2 classes\ncolumn name\n");
+  DataSchema weighted = Flowers();
+  weighted.mutable_label()->set_weight_column("w");
+  EXPECT_EQ(TextOf(weighted, "label"),
+            "class\n2 classes\ncolumn name\nweight column w\n");
   EXPECT_EQ(TextOf(Flowers(), "rows"), "200\n");
   EXPECT_EQ(TextOf(Flowers(), "workers"), "3\n");
   EXPECT_EQ(TextOf(Flowers(), "files"),

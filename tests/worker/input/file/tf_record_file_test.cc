@@ -3,13 +3,16 @@
 #include "common/summary/event_record.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/input/data_set/idx_fixture.h"
 
 namespace muster {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class TfRecordFileTest : public testing::Test {
@@ -49,6 +52,20 @@ TEST_F(TfRecordFileTest, ReadsRecordsInAnyOrder) {
     ASSERT_THAT(file->Read(0, &record), IsOk());
     EXPECT_EQ(record, "first");
   }
+}
+
+TEST_F(TfRecordFileTest, Opening_ShowsItsRecords) {
+  const std::vector<std::string> records(300, "record");
+  const TickingClock clock(absl::Seconds(10));
+  ReportedLines lines;
+  WorkProgress progress({lines.reporter(), nullptr, &clock});
+  progress.Begin({"opening"});
+  ASSERT_THAT(
+      TfRecordFile::Open(WriteFile(dir_, "data.tfrecord", Records(records)),
+                         &progress),
+      IsOk());
+  EXPECT_THAT(lines.lines(),
+              ElementsAre("I opening: 256 rows so far, 25.6 rows/s"));
 }
 
 TEST_F(TfRecordFileTest, AnEmptyFileHasNoRows) {

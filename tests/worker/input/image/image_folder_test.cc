@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/testing/ticking_clock.h"
 #include "tests/worker/input/data_set/idx_fixture.h"
 
 namespace muster {
@@ -43,6 +46,18 @@ TEST_F(ImageFolderTest, SortsClassesAndFilesByBytes) {
   EXPECT_THAT(folder->files,
               ElementsAre(ImageFile{z, 0}, ImageFile{a, 1}, ImageFile{b, 1}));
   EXPECT_EQ(folder->others.count(), 0);
+}
+
+TEST_F(ImageFolderTest, Listing_ShowsItsEntries) {
+  const std::string cats = MakeFolder("cats");
+  for (int i = 0; i < 300; ++i) WriteFile(cats, absl::StrCat(i, ".jpg"), "");
+  const TickingClock clock(absl::Seconds(10));
+  ReportedLines lines;
+  WorkProgress progress({lines.reporter(), nullptr, &clock});
+  progress.Begin({"opening"});
+  ASSERT_THAT(ScanImageFolder(dir_, &progress), IsOk());
+  EXPECT_THAT(lines.lines(),
+              ElementsAre("I opening: 256 rows so far, 25.6 rows/s"));
 }
 
 TEST_F(ImageFolderTest, FindsImagesAtAnyDepthInTheOrderOfTheirFolders) {
