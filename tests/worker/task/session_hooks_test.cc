@@ -45,7 +45,7 @@ class SessionHooksTest : public ::testing::Test {
     if (has_test_half_) {
       parts.evaluate = [this]() -> absl::StatusOr<EvaluationResult> {
         calls_.push_back("evaluate");
-        return EvaluationResult{"test", 10, 1, {{{"accuracy", 0.5}}, {}}};
+        return EvaluationResult{10, 1, {{{"accuracy", 0.5}}, {}}};
       };
       parts.evaluate_cut =
           [this](const PendingSave&) -> absl::StatusOr<EvaluationResult> {
