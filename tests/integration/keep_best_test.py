@@ -4,24 +4,24 @@ import os
 
 from tests.integration import harness
 
-# The rate is so large that accuracy goes up and down; saves come often.
+# The rate is so large that the loss goes up and down; saves come often.
 TRAINING = harness.softmax_regression(steps=400, learning_rate=5, more="""
-    evaluation { every_steps: 40 }
+    evaluation { every_steps: 5 }
     checkpoint {
       every_steps: 10
       keep: 1
-      keep_best { metric: "test_accuracy" }
+      keep_best { metric: "test_loss" }
     }""")
 
 
 class KeepBestTest(harness.TestCase):
 
     def train(self, *flags):
-        """Two workers, asynchronously; returns result.json."""
-        cluster = self.write_cluster(ps=1, workers=2)
+        """Three workers, asynchronously; returns result.json."""
+        cluster = self.write_cluster(ps=1, workers=3)
         flags = self.training_flags(TRAINING, "train", *flags)
         tasks = [self.start_ps(cluster, 0)] + [
-            self.start_worker(cluster, index, *flags) for index in range(2)]
+            self.start_worker(cluster, index, *flags) for index in range(3)]
         for task in tasks:
             self.assertEqual(task.wait(), 0, task.output)
         return self.read_json("train/result.json")
@@ -40,11 +40,11 @@ class KeepBestTest(harness.TestCase):
 
     def test_the_best_is_what_result_json_says_to_the_last_digit(self):
         best = self.train()["best"]
-        self.assertEqual(best["metric"], "test_accuracy")
+        self.assertEqual(best["metric"], "test_loss")
         self.assertEqual(os.path.basename(best["checkpoint"]),
                          "ckpt-%012d" % best["step"])
         for name in ("best", str(best["step"])):
-            self.assertEqual(self.evaluate(name)["test_accuracy"],
+            self.assertEqual(self.evaluate(name)["test_loss"],
                              best["value"])
 
         # Many saves came after it, of which the newest two stay.
@@ -55,7 +55,7 @@ class KeepBestTest(harness.TestCase):
                  if name.startswith("ckpt-")}
         self.assertIn(os.path.basename(best["checkpoint"]), saved)
         self.assertEqual(len(saved), 3, saved)
-        self.assertEqual(self.evaluate("best")["test_accuracy"], best["value"])
+        self.assertEqual(self.evaluate("best")["test_loss"], best["value"])
 
         code, output = self.use("evaluate", "--checkpoint=1")
         self.assertEqual(code, 3, output)
@@ -70,7 +70,7 @@ class KeepBestTest(harness.TestCase):
             code, output = self.use(verb, "--checkpoint=best",
                                     "--output=" + self.path("out.csv"))
             self.assertEqual(code, 3, output)
-            self.assertIn("the best one, by test_accuracy", output)
+            self.assertIn("the best one, by test_loss", output)
 
     def test_what_cannot_be_kept_is_refused(self):
         wrong = {

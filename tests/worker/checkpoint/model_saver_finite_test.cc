@@ -1,4 +1,4 @@
-// Nothing that is not finite is saved.
+// Nothing that is not finite is saved, and what is read of a cut is the cut's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ class ModelSaverFiniteTest : public ::testing::Test {
         IsOk());
   }
 
-  absl::StatusOr<std::string> Save() {
+  ModelSaver::Options SaverOptions() {
     ModelSaver::Options options;
     options.clock = &clock_;
     options.file_system = &files_;
@@ -87,7 +87,10 @@ class ModelSaverFiniteTest : public ::testing::Test {
     options.client = &client_;
     options.coordination = &coordination_;
     options.placed = &placed_;
-    ModelSaver saver(options);
+    return options;
+  }
+  absl::StatusOr<std::string> Save() {
+    ModelSaver saver(SaverOptions());
     saver.Enter(1, absl::ZeroDuration());
     const absl::StatusOr<PendingSave> save = saver.Begin();
     if (!save.ok()) return save.status();
@@ -148,6 +151,23 @@ TEST_F(ModelSaverFiniteTest, WhatIsAllowedToOverflowIsSaved) {
   Push(kHuge);
   Push(kHuge);
   EXPECT_THAT(Save(), IsOk());
+}
+
+TEST_F(ModelSaverFiniteTest, WhatIsPushedAfterTheCut_IsNotRead) {
+  Load(/*allow_non_finite=*/false);
+  Push(1);
+  ModelSaver saver(SaverOptions());
+  saver.Enter(1, absl::ZeroDuration());
+  const absl::StatusOr<PendingSave> cut = saver.Begin();
+  ASSERT_THAT(cut, IsOk());
+  Push(1);
+  std::vector<float> values(kElements);
+  ASSERT_THAT(cut->read({MutableViewOf(absl::MakeSpan(values))}), IsOk());
+  EXPECT_EQ(values.front(), 0);
+  EXPECT_EQ(values.back(), -1);
+  cut->discard();
+  EXPECT_THAT(cut->write(), StatusIs(absl::StatusCode::kAborted))
+      << "its copies are freed";
 }
 
 }  // namespace
