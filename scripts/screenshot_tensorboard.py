@@ -9,7 +9,8 @@ picture common/summary/tensorboard.png is of
 
   worker --standalone --train_dir=run --set summary.every_steps=10 \\
     --training=worker/model/zoo/softmax_regression.textproto \\
-    --set stop.epochs=4 --set evaluation.every_steps=200
+    --set stop.epochs=4 --set evaluation.every_steps=200 \\
+    --set summary.histograms_every_steps=40
 """
 
 import json
