@@ -65,8 +65,8 @@ absl::StatusOr<CheckpointReader::Newest> OpenBest(
   if (!best.has_value()) {
     return absl::NotFoundError(absl::StrCat(
         "no best checkpoint is kept in train_dir '", train_dir,
-        "': the training has no checkpoint.keep_best, or nothing was evaluated "
-        "yet"));
+        "': the training has no checkpoint.keep_best, nothing was evaluated "
+        "yet, or the metric was never a finite number"));
   }
   auto opened = OpenStep(file_system, train_dir, best->best_step());
   if (opened.ok()) return opened;

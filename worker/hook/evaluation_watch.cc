@@ -40,16 +40,28 @@ absl::Status CheckPatience(absl::string_view field, int32_t patience) {
       absl::StrCat(field, ".patience must be 1 or more, is ", patience));
 }
 
+// The value of an evaluation; NaN if no row has an answer, and nullopt if the
+// evaluation does not make it.
+std::optional<double> ValueOf(const FigureRule& rule,
+                              const EvaluationResult& result) {
+  const std::optional<double> value = result.Find(rule.metric);
+  if (value.has_value() && !CheckHasAnswers(result).ok()) return std::nan("");
+  return value;
+}
+
 // Returns whether the value is the best one so far.
-bool Count(const FigureRule& rule, std::optional<double> value,
-           int64_t global_step, bool is_first, WatchedFigure* figure) {
+bool Count(const FigureRule& rule, const EvaluationResult& result,
+           int64_t global_step, WatchedFigure* figure) {
+  const std::optional<double> value = ValueOf(rule, result);
   if (!value.has_value()) return false;
   figure->set_metric(rule.metric);
-  if (is_first || rule.IsBetter(*value, figure->best())) {
+  const bool has_best = figure->best_step() > 0;
+  if (has_best ? rule.IsBetter(*value, figure->best())
+               : std::isfinite(*value)) {
     figure->set_best(*value);
     figure->set_best_step(global_step);
     figure->set_bad_evaluations(0);
-    return !std::isnan(*value);
+    return true;
   }
   figure->set_bad_evaluations(figure->bad_evaluations() + 1);
   return false;
@@ -58,8 +70,7 @@ bool Count(const FigureRule& rule, std::optional<double> value,
 }  // namespace
 
 bool FigureRule::IsBetter(double value, double best) const {
-  if (std::isnan(value)) return false;
-  if (std::isnan(best)) return true;
+  if (!std::isfinite(value)) return false;
   return smaller_is_better ? value < best - min_change
                            : value > best + min_change;
 }
@@ -110,9 +121,10 @@ bool EvaluationWatch::AddKept(int64_t global_step,
     return false;
   }
   history_.set_global_step(std::max(history_.global_step(), global_step));
-  const bool is_first = history_.kept().metric().empty();
-  return Count(options_.kept, result.Find(options_.kept.metric), global_step,
-               is_first, history_.mutable_kept());
+  WatchedFigure kept = history_.kept();
+  if (!Count(options_.kept, result, global_step, &kept)) return false;
+  *history_.mutable_kept() = kept;
+  return true;
 }
 
 EvaluationWatch::Outcome EvaluationWatch::Add(int64_t global_step,
@@ -122,22 +134,13 @@ EvaluationWatch::Outcome EvaluationWatch::Add(int64_t global_step,
     return outcome;
   }
   history_.set_global_step(global_step);
-  const auto count = [&](const FigureRule& rule, bool is_first,
-                         WatchedFigure* figure) {
-    return Count(rule, result.Find(rule.metric), global_step, is_first, figure);
-  };
-  if (!options_.kept.metric.empty()) {
-    const bool is_first = history_.kept().metric().empty();
-    outcome.is_best = count(options_.kept, is_first, history_.mutable_kept());
-  }
+  outcome.is_best = AddKept(global_step, result);
   if (!options_.stop.metric.empty()) {
-    const bool is_first = history_.stop().metric().empty();
-    count(options_.stop, is_first, history_.mutable_stop());
+    Count(options_.stop, result, global_step, history_.mutable_stop());
     outcome.stops = stops();
   }
   if (options_.schedule.metric.empty()) return outcome;
-  const bool is_first = history_.schedule().metric().empty();
-  count(options_.schedule, is_first, history_.mutable_schedule());
+  Count(options_.schedule, result, global_step, history_.mutable_schedule());
   if (history_.schedule().bad_evaluations() <= options_.schedule_patience) {
     return outcome;
   }

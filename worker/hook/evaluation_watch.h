@@ -21,7 +21,7 @@ struct FigureRule {
   bool smaller_is_better = false;
   double min_change = 0;
 
-  // A value that is NaN is never better, and all others are better than it.
+  // A value that is not finite is never better.
   bool IsBetter(double value, double best) const;
 };
 

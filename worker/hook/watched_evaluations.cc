@@ -1,6 +1,5 @@
 #include "worker/hook/watched_evaluations.h"
 
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -46,8 +45,9 @@ absl::Status WatchedEvaluations::AfterEnter(const EpochRecord& epoch) {
 
 void WatchedEvaluations::OnEvaluation(int64_t global_step,
                                       const EvaluationResult& result) {
+  const int64_t counted = watch_.history().global_step();
   const EvaluationWatch::Outcome outcome = Count(global_step, result);
-  ReportBest(global_step);
+  if (watch_.history().global_step() > counted) ReportBest(global_step);
   if (outcome.lowers_rate) ReportFactor();
   if (!outcome.stops) return;
   reporter_.Info(absl::StrCat(
@@ -70,8 +70,8 @@ EvaluationWatch::Outcome WatchedEvaluations::Count(
     outcome.is_best = watch_.AddKept(global_step, result);
   }
   if (is_fixed) {
-    keeper_->Finish(outcome.is_best && CheckHasAnswers(result).ok(),
-                    watch_.history());
+    keeper_->Finish(outcome.is_best, watch_.history());
+    ReportNothingKept(global_step);
   }
   return outcome;
 }
@@ -82,7 +82,7 @@ void WatchedEvaluations::ReportBest(int64_t global_step) const {
        {watch_.history().stop(), watch_.history().schedule(),
         watch_.history().kept()}) {
     if (figure.metric().empty() || figure.best_step() != global_step ||
-        std::isnan(figure.best()) || !reported.insert(figure.metric()).second) {
+        !reported.insert(figure.metric()).second) {
       continue;
     }
     reporter_.Info(absl::StrCat(
@@ -91,11 +91,26 @@ void WatchedEvaluations::ReportBest(int64_t global_step) const {
   }
 }
 
+void WatchedEvaluations::ReportNothingKept(int64_t global_step) {
+  if (watch_.history().has_kept() ||
+      std::exchange(has_reported_nothing_kept_, true)) {
+    return;
+  }
+  reporter_.Warning(absl::StrCat(
+      "checkpoint.keep_best: ", options_.kept.metric, " of step ", global_step,
+      " is no finite number, or no row has an answer: no model is kept as the "
+      "best one until there is one"));
+}
+
 std::string WatchedEvaluations::DescribePlateau(const WatchedFigure& figure,
                                                 int32_t evaluations) {
-  return absl::StrCat(figure.metric(), " has not become better than ",
-                      ReadableNumber(figure.best(), kDigits), " of step ",
-                      figure.best_step(), " for ", evaluations,
+  const std::string best =
+      figure.best_step() == 0
+          ? " has not been a finite number"
+          : absl::StrCat(" has not become better than ",
+                         ReadableNumber(figure.best(), kDigits), " of step ",
+                         figure.best_step());
+  return absl::StrCat(figure.metric(), best, " for ", evaluations,
                       evaluations == 1 ? " evaluation: " : " evaluations: ");
 }
 

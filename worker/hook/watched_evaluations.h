@@ -50,6 +50,8 @@ class WatchedEvaluations : public Hook {
                                  const EvaluationResult& result);
   // Says of each figure whose best value is that of `global_step`.
   void ReportBest(int64_t global_step) const;
+  // Says once that nothing is kept yet, where that is so.
+  void ReportNothingKept(int64_t global_step);
   // "validation_loss has not become better than 0.25 of step 100 for 3
   // evaluations: "
   static std::string DescribePlateau(const WatchedFigure& figure,
@@ -65,6 +67,7 @@ class WatchedEvaluations : public Hook {
   Settle settle_;
   // Since the newest evaluation that is counted.
   StepPeriod period_;
+  bool has_reported_nothing_kept_ = false;
 };
 
 }  // namespace muster

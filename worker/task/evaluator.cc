@@ -1,5 +1,6 @@
 #include "worker/task/evaluator.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -120,16 +121,17 @@ void EvaluationSums::Add(const Batch& batch, const CompiledModel& model,
       model.is_weighted() ? batch.weight : static_cast<double>(batch.rows);
   loss_sum_ += loss * weight;
   weight_ += weight;
-  last_loss_ = loss;
 }
 
 EvaluationResult EvaluationSums::Finish() const {
   EvaluationResult result;
   result.examples = examples_;
   result.non_finite = non_finite_;
-  // Without any weight each batch has the penalties alone.
-  result.loss = weight_ > 0 ? loss_sum_ / weight_ : last_loss_;
+  result.loss = weight_ > 0 ? loss_sum_ / weight_ : std::nan("");
   result.metrics = metrics_.Finish();
+  if (weight_ == 0) {
+    result.metrics.remarks.push_back("loss is of rows that together weigh 0");
+  }
   return result;
 }
 

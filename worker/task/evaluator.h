@@ -64,7 +64,6 @@ class EvaluationSums {
   double loss_sum_ = 0;
   // Of the rows; each has 1 where they have none.
   double weight_ = 0;
-  double last_loss_ = 0;
 };
 
 // Goes through `data_set` in order with the parameters that `model` (in

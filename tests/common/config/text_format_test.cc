@@ -78,7 +78,8 @@ TEST(TextFormatTest, ErrorsHoldNoControlCharacters) {
 
 TEST(TextFormatTest, ListsFieldNames) {
   EXPECT_THAT(FieldNames(*StopSpec::descriptor()),
-              ElementsAre("steps", "epochs", "seconds", "target_accuracy"));
+              ElementsAre("steps", "epochs", "seconds", "target_accuracy",
+                          "plateau"));
 }
 
 }  // namespace

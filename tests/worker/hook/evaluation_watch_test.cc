@@ -106,6 +106,31 @@ TEST(EvaluationWatchTest, NanValue_IsNeverBest) {
       ElementsAre(20, 40));
 }
 
+// A NaN or an infinity in the history would be in the manifests.
+TEST(EvaluationWatchTest, ValuesThatAreNotFinite_AreBadAndNotInTheHistory) {
+  const std::string text =
+      "stop { plateau { metric: 'validation_loss' patience: 2 } } "
+      "checkpoint { keep_best { metric: 'validation_loss' } }";
+  EvaluationWatch watch = MakeWatch(text);
+  EXPECT_FALSE(watch.Add(10, WithLoss(-std::nan(""))).is_best);
+  EXPECT_EQ(watch.history().stop().best_step(), 0);
+  EXPECT_EQ(watch.history().stop().best(), 0);
+  EXPECT_FALSE(watch.history().has_kept());
+  EXPECT_TRUE(watch.Add(20, WithLoss(INFINITY)).stops);
+  EXPECT_TRUE(watch.Add(30, WithLoss(7)).is_best);
+  EXPECT_EQ(watch.history().stop().best(), 7);
+  EXPECT_EQ(watch.history().kept().best_step(), 30);
+}
+
+TEST(EvaluationWatchTest, ModelWithoutAnAnswer_IsNotBest) {
+  EvaluationWatch watch =
+      MakeWatch("checkpoint { keep_best { metric: 'validation_accuracy' } }");
+  EvaluationResult ruined = WithLoss(1);
+  ruined.non_finite = ruined.examples;
+  EXPECT_FALSE(watch.Add(10, ruined).is_best);
+  EXPECT_FALSE(watch.history().has_kept());
+}
+
 TEST(EvaluationWatchTest, HistoryOfAnotherFigure_IsForgotten) {
   EvaluationWatch before = MakeWatch(
       "stop { plateau { metric: 'validation_loss' patience: 9 } } "

@@ -82,6 +82,24 @@ TEST_F(WatchedEvaluationsTest, ANan_IsNeverTheBestOne) {
   EXPECT_THAT(lines_.lines(), IsEmpty());
 }
 
+TEST_F(WatchedEvaluationsTest, PlateauWithoutAFiniteNumber_IsSaidAsSuch) {
+  Start();
+  Evaluate(10, std::nan(""));
+  Evaluate(20, INFINITY);
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("I test_loss has not been a finite number for 2 "
+                          "evaluations: the training ends"));
+}
+
+// That of the end, which may be due, too, and that of another half.
+TEST_F(WatchedEvaluationsTest, SecondEvaluationOfAStep_IsNotReported) {
+  Start();
+  Evaluate(10, 0.5);
+  lines_.Clear();
+  Evaluate(10, 0.5);
+  EXPECT_THAT(lines_.lines(), IsEmpty());
+}
+
 // A chief that takes over evaluates what its former start may have.
 TEST_F(WatchedEvaluationsTest, OneEvaluationOfEachPeriod_IsCounted) {
   Start();

@@ -51,6 +51,11 @@ absl::StatusOr<ClassWeights> ClassWeights::Create(
                      NumberOf(of_class.class_(), shown, num_classes));
     weights.by_class_[number] = static_cast<float>(of_class.weight());
   }
+  if (absl::c_all_of(weights.by_class_, [](float w) { return w == 0; })) {
+    return absl::InvalidArgumentError(
+        "class_weight: every class weighs 0 (in float32), so that no row would "
+        "be trained on; give one of them a weight of 1, say");
+  }
   return weights;
 }
 

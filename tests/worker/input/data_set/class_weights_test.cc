@@ -67,6 +67,13 @@ TEST(ClassWeightsTest, AnUnknownClassIsRefusedWithTheNearest) {
   }
 }
 
+// 1e-46 is 0 in float32.
+TEST(ClassWeightsTest, ClassesThatAllWeighZero_AreRefused) {
+  EXPECT_THAT(ClassWeights::Create(Weights({{"0", 0}, {"1", 1e-46}}), {}, 2),
+              StatusIs(kInvalid, HasSubstr("every class weighs 0")));
+  EXPECT_THAT(ClassWeights::Create(Weights({{"0", 0}}), {}, 2), IsOk());
+}
+
 TEST(ClassWeightsTest, AProductThatIsTooLargeIsABadRecord) {
   const auto weights = ClassWeights::Create(Weights({{"0", 1e15}}), {}, 2);
   ASSERT_THAT(weights, IsOk());

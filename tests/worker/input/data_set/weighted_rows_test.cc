@@ -242,12 +242,12 @@ TEST_F(WeightedRowsTest, SplitHalvesKeepTheirWeights) {
 }
 
 TEST_F(WeightedRowsTest, AnotherColumnThanTheRuns_IsRefused) {
-  const DataSchema run = CompleteSchema(spec_, 1, DataSchema(), nullptr);
+  const DataSchema run = CompleteSchema(spec_, 1, DataSchema());
   EXPECT_EQ(run.label().weight_column(), "w");
   for (const char* const other : {"", "v"}) {
     spec_.set_weight_column(other);
     EXPECT_THAT(
-        CheckSchemaChange(run, CompleteSchema(spec_, 1, run, nullptr)),
+        CheckSchemaChange(run, CompleteSchema(spec_, 1, run)),
         StatusIs(kInvalid, AllOf(HasSubstr("input.weight_column was 'w'"),
                                  HasSubstr(absl::StrCat("'", other, "'")))));
   }
