@@ -77,9 +77,9 @@ TEST(TextFormatTest, ErrorsHoldNoControlCharacters) {
 }
 
 TEST(TextFormatTest, ListsFieldNames) {
-  EXPECT_THAT(FieldNames(*StopSpec::descriptor()),
-              ElementsAre("steps", "epochs", "seconds", "target_accuracy",
-                          "plateau"));
+  EXPECT_THAT(
+      FieldNames(*StopSpec::descriptor()),
+      ElementsAre("steps", "epochs", "seconds", "target_accuracy", "plateau"));
 }
 
 }  // namespace
