@@ -41,7 +41,7 @@ class WorkProgress {
     // 0: not known.
     int64_t total = 0;
     std::string unit = "rows";
-    // What is counted of one unit: 1000000 bytes of a "MB".
+    // Counted items a unit: 1000000 bytes a "MB".
     int64_t counts_per_unit = 1;
   };
 

@@ -55,7 +55,7 @@ absl::Status EventFile::Append(absl::string_view records, int64_t first_step) {
     version.mutable_source_metadata()->set_writer(kWriter);
     head = EventRecord(version);
     if (torn_) {
-      // What the file before has of these steps comes again.
+      // Points of these steps in the file before come again.
       version.clear_file_version();
       version.clear_source_metadata();
       version.set_step(first_step);

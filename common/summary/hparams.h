@@ -9,7 +9,7 @@ namespace muster {
 
 // Each adds what TensorBoard's HPARAMS page reads of a run, in the form that it
 // writes itself: metadata of the plugin "hparams" at a tensor of no elements.
-// Of two in a run TensorBoard keeps the first.
+// TensorBoard keeps the first of two in a run.
 void AddHparamsStart(const HparamsSessionStart& start, Summary* summary);
 void AddHparamsEnd(const HparamsSessionEnd& end, Summary* summary);
 

@@ -28,7 +28,7 @@ class JobEnd {
   // As JobState.abandoned.
   const std::string& abandoned() const { return abandoned_; }
 
-  // Those of the committed epoch.
+  // The stop conditions of the committed epoch.
   void SetStop(const StopSpec& stop) { stop_ = stop; }
   const StopSpec& stop() const { return stop_; }
   // Takes the stop conditions of a chief that attaches to the committed epoch,

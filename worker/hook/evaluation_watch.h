@@ -25,7 +25,7 @@ struct FigureRule {
   bool IsBetter(double value, double best) const;
 };
 
-// What a training makes of its evaluations: the best model, the end on a
+// Decisions of a training by its evaluations: the best model, the end on a
 // plateau, the learning rate's factor. State that outlives the process is an
 // EvaluationHistory. One thread.
 class EvaluationWatch {
@@ -38,7 +38,7 @@ class EvaluationWatch {
     int32_t schedule_patience = 0;
     double factor = 1;
   };
-  // What an evaluation has led to.
+  // The consequences of one evaluation.
   struct Outcome {
     // Its model is the best one so far.
     bool is_best = false;

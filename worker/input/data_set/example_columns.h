@@ -48,7 +48,7 @@ class ExampleColumns {
   const std::vector<size_t>& all() const { return all_; }
   const std::vector<size_t>& values() const { return values_; }
   const std::vector<size_t>& labels() const { return labels_; }
-  // That of the rows' weights, if they are wanted and have one.
+  // The column of the rows' weights, if they are wanted and have one.
   const std::optional<size_t>& weight() const { return weight_; }
   // Those that the run does not have, and which are not read.
   const std::vector<size_t>& left_out() const { return left_out_; }
