@@ -11,7 +11,7 @@ _COMMON = [
     ["common/codec", "common/config", "common/process", "common/tensor"],
     ["common/cluster", "common/optimizer"],
     ["common/rpc"],
-    ["common/checkpoint", "common/rpc/frame", "common/rpc/server", "common/shared_memory", "common/tls"],
+    ["common/checkpoint", "common/rpc/frame", "common/rpc/server", "common/rpc/tcp", "common/shared_memory", "common/tls"],
     ["common/summary"],
 ]
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/base/crc32c.h"
 
 namespace muster {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/base/crc32c.h"
 #include "common/tensor/dtype.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"

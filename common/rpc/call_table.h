@@ -9,6 +9,7 @@
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/shared_memory_service.pb.h"
+#include "proto/tcp_link_service.pb.h"
 
 namespace muster {
 
@@ -59,6 +60,7 @@ inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.Coo
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/muster.CoordinationService/EndNamespace", kByAdmin);
 
 inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer", kByTraining);
+inline constexpr Method<TcpOfferRequest, TcpOffer> kTcpOfferCall("/muster.TcpLinkService/Offer", kByTraining);
 // clang-format on
 
 // All of them.
@@ -69,7 +71,7 @@ inline constexpr AnyMethod kCallTable[] = {
     kExchangeCall,    kRegisterCall,    kWatchCall,          kBeginEpochCall,
     kCommitEpochCall, kStepCall,        kFinishCall,         kRequestSaveCall,
     kReportSaveCall,  kPauseRoundsCall, kConfirmCutCall,     kGetJobStateCall,
-    kEndJobCall,      kOfferCall};
+    kEndJobCall,      kOfferCall,       kTcpOfferCall};
 
 }  // namespace muster
 

@@ -6,7 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/file_descriptor.h"
+#include "common/rpc/byte_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 
@@ -21,6 +24,14 @@ struct TaskCredentials {
       const std::string& job, int32_t index)>
       channel_to;
   std::shared_ptr<grpc::ServerCredentials> server;
+  // The same for a connection without gRPC: over a connected socket, to a task
+  // of a job, and from whoever has connected. Never null.
+  std::function<absl::StatusOr<std::unique_ptr<ByteChannel>>(
+      FileDescriptor socket, const std::string& job, int32_t index)>
+      dial_over;
+  std::function<absl::StatusOr<std::unique_ptr<ByteChannel>>(
+      FileDescriptor socket)>
+      accept_over;
   // Whether those who connect to the server have proved who they are.
   bool proves_callers = false;
   // Now, as certificates have it.

@@ -9,9 +9,12 @@ namespace muster {
 absl::StatusOr<LinkChoice> ParseLinkChoice(absl::string_view text) {
   if (text == "auto") return LinkChoice::kAuto;
   if (text == "shared_memory") return LinkChoice::kSharedMemory;
+  if (text == "tcp") return LinkChoice::kTcp;
   if (text == "grpc") return LinkChoice::kGrpc;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--link=", EscapeForLog(text), ": wanted auto, shared_memory or grpc"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--link=", EscapeForLog(text),
+                   ": wanted auto, shared_memory, tcp or "
+                   "grpc"));
 }
 
 }  // namespace muster

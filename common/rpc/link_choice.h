@@ -8,14 +8,15 @@ namespace muster {
 
 // The carrier of tensors between a worker and a ps.
 enum class LinkChoice {
-  // Shared memory where it is to be had, else gRPC.
+  // Shared memory where it is to be had, else TCP, else gRPC.
   kAuto,
   // Nothing else.
   kSharedMemory,
+  kTcp,
   kGrpc,
 };
 
-// Reads --link: auto, shared_memory or grpc. Errors: InvalidArgument.
+// Reads --link: auto, shared_memory, tcp or grpc. Errors: InvalidArgument.
 absl::StatusOr<LinkChoice> ParseLinkChoice(absl::string_view text);
 
 }  // namespace muster

@@ -1,13 +1,17 @@
 #ifndef COMMON_RPC_PARAMETER_LINK_H_
 #define COMMON_RPC_PARAMETER_LINK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/link.h"
 #include "common/rpc/protocol.h"
@@ -22,6 +26,24 @@ template <typename Header>
 struct Frame {
   Header header;
   absl::Cord data;
+  // Its bytes are in the ValuePlace that the call was given; `data` is empty.
+  bool is_placed = false;
+};
+
+// The caller's memory for the values of an answer, where a link may receive
+// them without a copy. One link at a time has it, until the call's `done`.
+class ValuePlace {
+ public:
+  virtual ~ValuePlace() = default;
+
+  // The memory, in the order of the values: `size_bytes` in all. Empty: an
+  // answer of that size does not go here, but to the frame's data.
+  virtual absl::Span<const absl::Span<char>> PiecesFor(size_t size_bytes) = 0;
+
+  // Calls `write`, which may write to that memory and must not block, and
+  // returns true; false, and nothing is called, if the caller has given the
+  // call up. Asked anew for each write.
+  virtual bool WriteIfWanted(absl::FunctionRef<void()> write) = 0;
 };
 
 // One ps task's ParameterService, wherever it is: behind gRPC
@@ -49,6 +71,20 @@ class ParameterLink : public Link {
   virtual void ReadSnapshot(const ReadSnapshotRequest& request,
                             absl::Time deadline,
                             ReplyCallback<Frame<SnapshotPart>> done) = 0;
+
+  // As Pull and Push, with a place for the answer's values, which a link may
+  // use (Frame::is_placed) or leave. After an error what lies there is
+  // undefined.
+  virtual void PullTo(std::shared_ptr<ValuePlace> /*place*/,
+                      const PullRequest& request, absl::Time deadline,
+                      ReplyCallback<Frame<PullReply>> done) {
+    Pull(request, deadline, std::move(done));
+  }
+  virtual void PushTo(std::shared_ptr<ValuePlace> /*place*/,
+                      Frame<PushPart> request, absl::Time deadline,
+                      ReplyCallback<Frame<PushReply>> done) {
+    Push(std::move(request), deadline, std::move(done));
+  }
 
   // The memory where the shard keeps the parameters of the fence's model epoch,
   // and goes on changing them, for this process to read: tensor after tensor as

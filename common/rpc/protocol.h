@@ -10,7 +10,7 @@
 namespace muster {
 
 // Raised whenever an old peer would misread a message; a ps refuses another.
-inline constexpr int32_t kProtocolVersion = 6;
+inline constexpr int32_t kProtocolVersion = 7;
 
 // Printed by --version and exchanged in Hello.
 inline constexpr absl::string_view kMusterVersion = "0.1.0";

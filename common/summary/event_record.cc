@@ -1,7 +1,7 @@
 #include "common/summary/event_record.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/crc32c.h"
+#include "common/base/crc32c.h"
 
 namespace muster {
 namespace {

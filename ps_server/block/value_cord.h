@@ -4,7 +4,7 @@
 #include "absl/strings/cord.h"
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/block/slice_checks.h"
 #include "ps_server/block/tensor_table.h"
 

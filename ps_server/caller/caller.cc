@@ -29,12 +29,22 @@ std::string NamesOf(const RoleSet& roles) {
   return absl::StrJoin(names, ", ");
 }
 
+absl::string_view NameOf(Transport transport) {
+  switch (transport) {
+    case Transport::kGrpc:
+      return "gRPC";
+    case Transport::kSharedMemory:
+      return "shared memory";
+    case Transport::kTcp:
+      return "TCP";
+  }
+  return "";
+}
+
 // "/muster.ParameterService/Load over gRPC: the caller, /job:worker/task:3,".
 std::string Beginning(const AnyMethod& method, const Caller& caller) {
   return absl::StrCat(
-      method.path, " over ",
-      caller.transport == Transport::kGrpc ? "gRPC" : "shared memory",
-      ": the caller",
+      method.path, " over ", NameOf(caller.transport), ": the caller",
       caller.task.has_value() ? absl::StrCat(", ", TaskName(*caller.task), ",")
                               : "");
 }

@@ -13,7 +13,7 @@ namespace muster {
 
 // The way a call came. Who calls within the process (--standalone) is the ps
 // itself, and is not checked.
-enum class Transport : uint8_t { kGrpc, kSharedMemory };
+enum class Transport : uint8_t { kGrpc, kSharedMemory, kTcp };
 
 // Who makes a call, as far as its connection proves it: not what a request says
 // of its sender. Made where calls come in.

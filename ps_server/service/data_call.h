@@ -15,7 +15,7 @@
 #include "common/rpc/method.h"
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/service/entrance.h"
 #include "ps_server/shard/push_context.h"
 

@@ -9,7 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "grpcpp/server_context.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/data_call.h"
 #include "ps_server/service/entrance.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/rpc/call_table.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/call_service.h"
 #include "ps_server/service/data_call.h"

@@ -13,7 +13,7 @@
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/block/parameter_memory.h"
 #include "ps_server/caller/ended_starts.h"
 #include "ps_server/caller/listed_tasks.h"

@@ -16,7 +16,7 @@
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/block/element_ranges.h"
 #include "ps_server/block/parameter_memory.h"
 #include "ps_server/block/shard_snapshot.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/shard/pending_update.h"
 #include "ps_server/shard/replication_policy.h"

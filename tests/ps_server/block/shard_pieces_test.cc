@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "gtest/gtest.h"
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 #include "ps_server/block/element_ranges.h"
 #include "ps_server/block/float_runs.h"
 #include "ps_server/block/tensor_blocks.h"

@@ -1,4 +1,4 @@
-#include "common/checkpoint/crc32c.h"
+#include "common/base/crc32c.h"
 
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
-#ifndef PS_SERVER_BLOCK_BUFFER_POOL_H_
-#define PS_SERVER_BLOCK_BUFFER_POOL_H_
+#ifndef COMMON_TENSOR_BUFFER_POOL_H_
+#define COMMON_TENSOR_BUFFER_POOL_H_
 
 #include <cstddef>
 #include <memory>
@@ -22,7 +22,11 @@ class BufferPool {
   // undefined before. `fill` is called once, unless the size is 0.
   absl::Cord Make(size_t size_bytes, absl::FunctionRef<void(char* data)> fill);
 
-  // The same with a copy of `bytes`.
+  // Memory of `size_bytes`, 1 or more, for who fills it little by little; it
+  // goes back to the pool when nobody holds it.
+  std::shared_ptr<char> Take(size_t size_bytes);
+
+  // As Make, with a copy of `bytes`.
   absl::Cord Copy(const absl::Cord& bytes);
 
   // Bytes that wait to be used again.
@@ -36,4 +40,4 @@ class BufferPool {
 
 }  // namespace muster
 
-#endif  // PS_SERVER_BLOCK_BUFFER_POOL_H_
+#endif  // COMMON_TENSOR_BUFFER_POOL_H_

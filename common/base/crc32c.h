@@ -1,5 +1,5 @@
-#ifndef COMMON_CHECKPOINT_CRC32C_H_
-#define COMMON_CHECKPOINT_CRC32C_H_
+#ifndef COMMON_BASE_CRC32C_H_
+#define COMMON_BASE_CRC32C_H_
 
 #include <cstdint>
 
@@ -19,4 +19,4 @@ inline uint32_t Crc32c(absl::string_view data) { return ExtendCrc32c(0, data); }
 
 }  // namespace muster
 
-#endif  // COMMON_CHECKPOINT_CRC32C_H_
+#endif  // COMMON_BASE_CRC32C_H_

@@ -1,4 +1,4 @@
-#include "ps_server/block/buffer_pool.h"
+#include "common/tensor/buffer_pool.h"
 
 #include <algorithm>
 #include <map>
@@ -78,6 +78,14 @@ absl::Cord BufferPool::Make(size_t size_bytes,
       bytes, [shelf = shelf_, buffer = std::move(buffer)]() mutable {
         shelf->PutBack(std::move(buffer));
       });
+}
+
+std::shared_ptr<char> BufferPool::Take(size_t size_bytes) {
+  const auto buffer =
+      std::make_shared<AlignedBuffer>(shelf_->Take(SizeClass(size_bytes)));
+  return {buffer->data(), [shelf = shelf_, buffer](char*) {
+            shelf->PutBack(std::move(*buffer));
+          }};
 }
 
 absl::Cord BufferPool::Copy(const absl::Cord& bytes) {
