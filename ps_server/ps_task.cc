@@ -42,6 +42,8 @@ constexpr absl::Duration kCertifiedAge = absl::Minutes(5);
 // there are for programs of one's own, which a cluster need not list. Each may
 // take 8.5 MiB.
 constexpr int kSpareConnections = 4;
+// The same of TCP; one that does not read takes up to 9 MiB.
+constexpr int kSpareTcpConnections = 64;
 
 std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   for (const JobDef& job : cluster.job()) {
@@ -49,6 +51,14 @@ std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
     if (job.name() == "ps" && task != job.tasks().end()) return task->second;
   }
   return "";
+}
+
+bool OffersSharedMemory(LinkChoice link) {
+  return link == LinkChoice::kAuto || link == LinkChoice::kSharedMemory;
+}
+
+bool OffersTcp(LinkChoice link) {
+  return link == LinkChoice::kAuto || link == LinkChoice::kTcp;
 }
 
 ShardOptions OptionsOfShard(const PsTaskOptions& options) {
@@ -61,7 +71,7 @@ ShardOptions OptionsOfShard(const PsTaskOptions& options) {
     shard.max_namespaces = options.max_namespaces;
     shard.max_namespace_bytes = options.max_namespace_bytes;
   }
-  shard.shares_memory = options.link != LinkChoice::kGrpc;
+  shard.shares_memory = OffersSharedMemory(options.link);
   return shard;
 }
 
@@ -104,6 +114,7 @@ absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
   grpc::EnableDefaultHealthCheckService(true);
   auto task = std::unique_ptr<PsTask>(new PsTask(std::move(options), latch));
   RETURN_IF_ERROR(task->OfferSharedMemory());
+  RETURN_IF_ERROR(task->OfferTcp());
   RETURN_IF_ERROR(task->Listen(address));
   return task;
 }
@@ -169,7 +180,7 @@ std::string PsTask::DescribeAwaited(const std::string& space,
 }
 
 absl::Status PsTask::OfferSharedMemory() {
-  if (options_.link == LinkChoice::kGrpc) return absl::OkStatus();
+  if (!OffersSharedMemory(options_.link)) return absl::OkStatus();
   SharedMemoryListener::Options options;
   // A worker that was started anew may come before its former self is gone.
   options.max_connections =
@@ -186,8 +197,29 @@ absl::Status PsTask::OfferSharedMemory() {
   if (options_.link == LinkChoice::kSharedMemory) {
     return Annotate(listener.status(), "--link=shared_memory");
   }
-  spdlog::warn("link: gRPC only; no shared memory: {}",
+  spdlog::warn("link: no shared memory: {}",
                std::string(listener.status().message()));
+  return absl::OkStatus();
+}
+
+absl::Status PsTask::OfferTcp() {
+  if (!OffersTcp(options_.link)) return absl::OkStatus();
+  TcpListener::Options options;
+  options.max_connections = 2 * training_tasks_.size() + kSpareTcpConnections;
+  options.shard = &shard_;
+  options.clock = options_.clock;
+  options.entrance = &entrance_;
+  options.open = options_.credentials.accept_over;
+  absl::StatusOr<std::unique_ptr<TcpListener>> listener =
+      TcpListener::Start(std::move(options));
+  if (listener.ok()) {
+    tcp_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+  if (options_.link == LinkChoice::kTcp) {
+    return Annotate(listener.status(), "--link=tcp");
+  }
+  spdlog::warn("link: no TCP: {}", std::string(listener.status().message()));
   return absl::OkStatus();
 }
 
@@ -259,6 +291,15 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
         },
         options_.clock, &entrance_);
     builder.RegisterService(shared_memory_service_.get());
+  }
+  if (tcp_ != nullptr) {
+    tcp_service_ = MakeTcpLinkService(
+        [this](const Caller& caller) { return tcp_->OfferTo(caller); },
+        options_.clock, &entrance_);
+    builder.RegisterService(tcp_service_.get());
+    listener->ServeTensors([this](FileDescriptor connection) {
+      tcp_->Accept(std::move(connection));
+    });
   }
   return builder.BuildAndStart();
 }
@@ -406,6 +447,7 @@ void PsTask::Drain() {
   shard_.Close();
   // By now workers have every answer of the shard.
   shared_memory_.reset();
+  tcp_.reset();
   server_->Wait();
   if (coordination_ == nullptr) {
     for (const auto& asker : askers_) asker->Leave(kLeavePatience);

@@ -33,6 +33,7 @@
 #include "ps_server/service/save_asker.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_listener.h"
+#include "ps_server/service/tcp_listener.h"
 
 namespace muster {
 
@@ -46,8 +47,9 @@ struct PsTaskOptions {
   bool allow_insecure_network = false;
   // The credentials of its server, and of its calls to ps task 0.
   TaskCredentials credentials = InsecureCredentials();
-  // Offer shared memory to workers of this machine: if it can be had, always
-  // (else it is an error), or never.
+  // Offer what carries tensors beside gRPC: shared memory to workers of this
+  // machine, and TCP, as far as they can be had; one of them (else it is an
+  // error); or neither.
   LinkChoice link = LinkChoice::kAuto;
   // Go on when the job is done, and serve named namespaces: at most so many,
   // each with at most so many bytes.
@@ -115,6 +117,8 @@ class PsTask {
 
   // Errors: none of shared memory, unless it is required.
   absl::Status OfferSharedMemory();
+  // Likewise.
+  absl::Status OfferTcp();
   absl::Status Listen(const std::string& address);
   // One try; null if gRPC refused.
   std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
@@ -152,9 +156,11 @@ class PsTask {
   std::unique_ptr<CoordinationServer> coordination_;
   // Null if none is offered.
   std::unique_ptr<SharedMemoryListener> shared_memory_;
+  std::unique_ptr<TcpListener> tcp_;
   std::unique_ptr<grpc::Service> parameter_service_;
   std::unique_ptr<grpc::Service> coordination_service_;
   std::unique_ptr<grpc::Service> shared_memory_service_;
+  std::unique_ptr<grpc::Service> tcp_service_;
   std::unique_ptr<UnknownCalls> unknown_calls_;
   // Only on other tasks.
   std::unique_ptr<JobWatcher> watcher_;

@@ -43,6 +43,10 @@ Caller Entrance::Identify(const grpc::CallbackServerContext& context) const {
   return caller;
 }
 
+Caller Entrance::IdentifyHolder(absl::string_view pem) const {
+  return options_.proves_callers ? ReadCaller(pem) : Caller();
+}
+
 Caller Entrance::ReadCaller(absl::string_view pem) const {
   {
     absl::MutexLock lock(&mu_);

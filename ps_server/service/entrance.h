@@ -20,8 +20,8 @@
 
 namespace muster {
 
-// Who may come in: asked once for each call, unary, on a stream or through
-// shared memory, before anything of it is carried out. Says a line for each
+// Who may come in: asked once for each call, over gRPC, TCP or shared
+// memory, before anything of it is carried out. Says a line for each
 // refusal. Thread-safe.
 class Entrance {
  public:
@@ -47,6 +47,9 @@ class Entrance {
 
   // The peer of a gRPC connection.
   virtual Caller Identify(const grpc::CallbackServerContext& context) const;
+  // The holder of a certificate in PEM form, which the handshake of another
+  // connection has checked; where there are none, Identify's for everybody.
+  virtual Caller IdentifyHolder(absl::string_view pem) const;
 
   // Whether the caller may make the call, now. Errors: CheckMayCall's;
   // Unavailable if its certificate has ended meanwhile: it may come again with

@@ -26,6 +26,9 @@ struct PushContext {
   // could write others there at any time, so that looking again would not tell
   // more.
   bool is_finite = false;
+  // The request's bytes lie in memory of their own, of their size, as long as
+  // they are held: who keeps them need not copy them, unless values go there.
+  bool has_own_memory = false;
 };
 
 }  // namespace muster

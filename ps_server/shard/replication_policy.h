@@ -32,11 +32,13 @@ struct PushedPart {
   int64_t round = 0;
   std::vector<CheckedSlice> slices;
   // Their values, encoded by `codec` (null: float32), where they were received:
-  // only until the answer. Who keeps them copies them.
+  // only until the answer, unless has_own_memory. Who keeps them copies them.
   absl::Cord data;
   const Codec* codec = nullptr;
   // Whether all values are known to be finite.
   bool is_finite = false;
+  // `data` stay as they are, and may be kept, if nothing is published.
+  bool has_own_memory = false;
   // Where Apply also writes the new values, slice after slice, encoded by
   // `publish_codec` (null: float32); null: nowhere. It may be where `data`
   // lies, if both take as many bytes a value.

@@ -311,6 +311,7 @@ absl::StatusOr<PushedPart> ShardModel::CheckPart(
   RETURN_IF_ERROR(CheckDataSize(what, part.slices, SliceUnit::kWholeBlocks,
                                 request.data.size(), part.codec));
   part.data = request.data;
+  part.has_own_memory = context.has_own_memory;
   // Encoded, they are no float32.
   part.is_finite = context.is_finite && part.codec == nullptr;
   if (!definition_.allow_non_finite) {

@@ -101,7 +101,9 @@ bool SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
   }
   StoredGradient& gradient = gradients_.find(KeyOf(part.sender))->second;
   bytes_ += static_cast<int64_t>(part.data.size());
-  part.data = kept_.Copy(part.data);
+  // Values may be written to where they lie.
+  const bool stays = part.has_own_memory && part.publish_to == nullptr;
+  if (!stays) part.data = kept_.Copy(part.data);
   gradient.Add(std::move(part), numbers, tensors);
   return false;
 }
