@@ -20,6 +20,7 @@
 #include "common/rpc/parameter_link.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/tcp/frame_header.h"
+#include "common/rpc/tcp/greeting.h"
 #include "common/rpc/tensor_magic.h"
 
 namespace muster {
@@ -45,6 +46,8 @@ inline LoopbackPair ConnectLoopback() {
   connect(pair.worker.get(), generic, size);
   pair.ps = FileDescriptor(
       accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  SetUpTensorSocket(pair.worker.get());
+  SetUpTensorSocket(pair.ps.get());
   return pair;
 }
 

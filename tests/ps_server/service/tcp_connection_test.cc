@@ -73,8 +73,10 @@ class TcpConnectionTest : public testing::Test {
   ~TcpConnectionTest() override { StopLoop(); }
 
   void StopLoop() {
+    if (loop_ == nullptr) return;
     loop_->Stop();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
+    loop_ = nullptr;
   }
 
   RawTcpWorker Connect() {
@@ -407,7 +409,6 @@ TEST_F(TcpConnectionTest, AnAnswerAfterTheLoopIsGone_ReachesNobody) {
   ASSERT_TRUE(worker.Send(1, DataMethod::kPush, PushOf(1)));
   shard_.AwaitHeld(1);
   StopLoop();
-  loop_ = nullptr;
   shard_.AnswerAll();
   EXPECT_EQ(worker.Await(), std::nullopt);
 }
