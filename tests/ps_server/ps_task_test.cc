@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/rpc/job_watcher.h"
+#include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -20,8 +22,11 @@
 #include "gtest/gtest.h"
 #include "proto/coordination_service.grpc.pb.h"
 #include "proto/parameter_service.grpc.pb.h"
+#include "proto/shared_memory_service.grpc.pb.h"
+#include "proto/tcp_link_service.grpc.pb.h"
 #include "spdlog/sinks/ringbuffer_sink.h"
 #include "spdlog/spdlog.h"
+#include "tests/ps_server/service/raw_tcp_worker.h"
 #include "tests/ps_server/shard/shard_requests.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
@@ -215,6 +220,51 @@ TEST_F(PsTaskTest, ServesFramesAsOrdinaryMessages) {
   ShardState state;
   ASSERT_TRUE(parameters_->State(Context().get(), {}, &state).ok());
   EXPECT_EQ(state.duplicate_parts(), 1);
+}
+
+// An offer over gRPC is for a connection to the same port.
+TEST_F(PsTaskTest, ServesTensorsOverTcp_UntilTheDrain) {
+  MakeReady();
+  TcpOffer offer;
+  ASSERT_TRUE(TcpLinkService::NewStub(channel_)
+                  ->Offer(Context().get(), {}, &offer)
+                  .ok());
+  RawTcpWorker worker(ConnectToLoopback(task_->port()));
+  ASSERT_TRUE(worker.Greet(offer.token()));
+  ASSERT_THAT(worker.AwaitStatus(), IsOk());
+  ASSERT_TRUE(worker.Send(
+      1, DataMethod::kPull,
+      MakePull(chief_, {MakeSlice("w", 0, 3)}).SerializeAsString()));
+  EXPECT_EQ(worker.Await().value().data,
+            std::string(BytesOf<float>({1, 2, 3})));
+  task_->Drain();
+  EXPECT_FALSE(worker.Await().has_value());
+}
+
+TEST_F(PsTaskTest, OffersWhatLinkSays) {
+  struct Case {
+    LinkChoice link;
+    bool offers_tcp;
+    bool offers_memory;
+  };
+  for (const Case& one : {Case{LinkChoice::kAuto, true, true},
+                          Case{LinkChoice::kTcp, true, false},
+                          Case{LinkChoice::kSharedMemory, false, true},
+                          Case{LinkChoice::kGrpc, false, false}}) {
+    PsTaskOptions options = Options();
+    options.link = one.link;
+    StartTask(options);
+    TcpOffer tcp;
+    EXPECT_EQ(TcpLinkService::NewStub(channel_)
+                  ->Offer(Context().get(), {}, &tcp)
+                  .ok(),
+              one.offers_tcp);
+    SharedMemoryOffer memory;
+    EXPECT_EQ(SharedMemoryService::NewStub(channel_)
+                  ->Offer(Context().get(), {}, &memory)
+                  .ok(),
+              one.offers_memory);
+  }
 }
 
 TEST_F(PsTaskTest, ErrorsArriveWithCodeAndMessage) {

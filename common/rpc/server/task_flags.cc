@@ -32,8 +32,8 @@ ABSL_FLAG(bool, allow_insecure_network, false,
           "Talk to other machines without encryption or authentication.");
 ABSL_FLAG(std::string, link, "auto",
           "What carries tensors between workers and ps tasks: auto (shared "
-          "memory within a machine, else TCP, else gRPC), shared_memory or tcp "
-          "(an error where it cannot be) or grpc.");
+          "memory within a machine, else TCP, else gRPC), shared_memory or "
+          "tcp (an error where it cannot be) or grpc.");
 ABSL_FLAG(absl::Duration, worker_timeout, absl::Seconds(30),
           "Of ps tasks, and of a worker with --standalone or in all-reduce: a "
           "worker that was not heard of for so long is not waited for; after "

@@ -25,7 +25,19 @@
 
 namespace muster {
 
-// Both ends of a new TCP connection over loopback.
+// The worker's end of a connection to a port of this machine.
+inline FileDescriptor ConnectToLoopback(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  FileDescriptor worker(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  connect(worker.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  SetUpTensorSocket(worker.get());
+  return worker;
+}
+
+// Both ends of a new TCP connection.
 struct LoopbackPair {
   FileDescriptor worker;
   FileDescriptor ps;
@@ -42,11 +54,9 @@ inline LoopbackPair ConnectLoopback() {
   listen(listening.get(), 1);
   getsockname(listening.get(), generic, &size);
   LoopbackPair pair;
-  pair.worker = FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  connect(pair.worker.get(), generic, size);
+  pair.worker = ConnectToLoopback(ntohs(address.sin_port));
   pair.ps = FileDescriptor(
       accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  SetUpTensorSocket(pair.worker.get());
   SetUpTensorSocket(pair.ps.get());
   return pair;
 }

@@ -335,7 +335,8 @@ TEST_F(TcpListenerTest, EveryCall_IsAsWithinTheProcess) {
                  EXPECT_TRUE(worker.Send(++calls, method, fields, data));
                  const std::optional<RawTcpWorker::Answer> answer =
                      worker.Await();
-                 if (!answer.has_value()) return {absl::CancelledError("EOF"), "", ""};
+                 if (!answer.has_value())
+                   return {absl::CancelledError("EOF"), "", ""};
                  EXPECT_EQ(answer->header.call, calls);
                  return {answer->status, answer->fields, answer->data};
                })

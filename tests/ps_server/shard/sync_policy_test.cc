@@ -4,8 +4,10 @@
 #include <random>
 #include <tuple>
 
+#include "absl/functional/function_ref.h"
 #include "gmock/gmock.h"
 #include "ps_server/caller/count_range.h"
+#include "ps_server/shard/push_context.h"
 #include "tests/ps_server/shard/sync_shard.h"
 
 namespace muster {
@@ -423,6 +425,49 @@ TEST_F(SyncPolicyTest, GradientsTakeNoMoreThanTheModelLeaves) {
                 StatusIs(short_of == 0 ? absl::StatusCode::kOk
                                        : absl::StatusCode::kResourceExhausted));
   }
+}
+
+// Parts whose bytes lie in memory of their own.
+class SyncPolicyOwnMemoryTest : public SyncPolicyTest {
+ protected:
+  // Values would be written to where the gradient lies.
+  void PushAll(float value, bool wants_values) {
+    for (const SyncShard::Part part :
+         {SyncShard::kFirstBlock, SyncShard::kSecondBlock,
+          SyncShard::kAverage}) {
+      Frame<PushPart> push = shard_.MakePart(a_, 1, 1, Gradient(value), part);
+      push.header.set_wants_values(wants_values);
+      std::string& memory = memory_[part];
+      memory = std::string(push.data);
+      push.data = absl::MakeCordFromExternal(memory, [] {});
+      PushContext context;
+      context.has_own_memory = true;
+      context.memory = [&memory](size_t size_bytes,
+                                 absl::FunctionRef<void(char*)> fill) {
+        EXPECT_EQ(size_bytes, memory.size());
+        fill(memory.data());
+        return absl::Cord(memory);
+      };
+      EXPECT_THAT(shard_.shard().Push(push, context), IsOk());
+    }
+  }
+
+  std::string memory_[SyncShard::kParts];
+};
+
+TEST_F(SyncPolicyOwnMemoryTest, AGradientStaysThereUntilItsRound) {
+  PushAll(-2, /*wants_values=*/false);
+  for (std::string& memory : memory_) {
+    const std::vector<float> other(memory.size() / sizeof(float), -6);
+    memory.replace(0, memory.size(), std::string(BytesOf(other)));
+  }
+  EXPECT_EQ(WeightAfter(MakeToken(2, {MakeChosen(a_, 1)})), 7) << "not copied";
+}
+
+TEST_F(SyncPolicyOwnMemoryTest, AGradientThatValuesReplaceIsCopied) {
+  PushAll(-2, /*wants_values=*/true);
+  EXPECT_EQ(ValuesOf<float>(absl::Cord(memory_[0])).front(), 1);
+  EXPECT_EQ(WeightAfter(MakeToken(2, {MakeChosen(a_, 1)})), 3);
 }
 
 TEST_F(SyncPolicyTest, RefusesWhatIsNotFinite) {
