@@ -22,18 +22,18 @@ FrameHeader HeaderOf(uint32_t fields_bytes, uint64_t data_bytes) {
 TEST(FrameHeaderTest, LiesOnTheWireAsTheReadmeShowsIt) {
   FrameHeader header;
   header.call = 7;
-  header.kind = 3;
+  header.kind = 13;
   header.fields_bytes = 9;
   header.data_bytes = 8;
   header.timeout_ms = 1000;
   const std::string bytes = EncodeFrameHeader(header);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 28)),
             "0700000000000000"
-            "03000000"
+            "0d000000"
             "09000000"
             "0800000000000000"
             "e8030000");
-  EXPECT_EQ(absl::BytesToHexString(bytes.substr(28)), "5f219309");
+  EXPECT_EQ(absl::BytesToHexString(bytes.substr(28)), "c8dbe805");
 }
 
 TEST(FrameHeaderTest, EveryFieldComesBack) {
