@@ -122,6 +122,15 @@ class TcpConnectionTest : public testing::Test {
     return worker;
   }
 
+  // Of the sockets of both ends of the newest connection.
+  void SetBuffers(const RawTcpWorker& worker, int size_bytes) {
+    for (const int fd : {worker.fd(), connection_.lock()->fd()}) {
+      for (const int buffer : {SO_SNDBUF, SO_RCVBUF}) {
+        setsockopt(fd, SOL_SOCKET, buffer, &size_bytes, sizeof(size_bytes));
+      }
+    }
+  }
+
   // Why a connection ended.
   absl::Status AwaitEnd() {
     const auto has_ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -298,13 +307,8 @@ TEST_F(TcpConnectionTest, APeerThatDoesNotRead_IsNotServedAhead) {
   constexpr int kCalls = 200;
   // Answers that the sockets of both ends hold.
   constexpr int kInSockets = 4;
-  constexpr int kSocketBytes = 256 * 1024;
   RawTcpWorker worker = Join();
-  for (const int fd : {worker.fd(), connection_.lock()->fd()}) {
-    for (const int buffer : {SO_SNDBUF, SO_RCVBUF}) {
-      setsockopt(fd, SOL_SOCKET, buffer, &kSocketBytes, sizeof(kSocketBytes));
-    }
-  }
+  SetBuffers(worker, /*size_bytes=*/256 * 1024);
   for (int call = 1; call <= kCalls; ++call) {
     ASSERT_TRUE(worker.Send(call, DataMethod::kPull, PullOf(kMaxPartBytes)));
   }
@@ -395,6 +399,26 @@ TEST_F(TcpConnectionTest, CloseAnswersWhatWasReadAndHangsUp) {
   { const RawTcpWorker gone = std::move(worker); }
   EXPECT_EQ(AwaitEnd().message(), "going");
   EXPECT_EQ(shard_.pulled, 0);
+}
+
+// Bytes that come to a closed socket destroy what it has to send yet.
+TEST_F(TcpConnectionTest, RequestsAfterClose_DestroyNoAnswer) {
+  RawTcpWorker worker = Join();
+  SetBuffers(worker, /*size_bytes=*/128 * 1024);
+  // More than the worker's socket holds, less than both.
+  constexpr size_t kBytes = 300'000;
+  ASSERT_TRUE(worker.Send(1, DataMethod::kPull, PullOf(kBytes)));
+  ASSERT_TRUE(worker.Send(2, DataMethod::kPush, PushOf(1)));
+  shard_.AwaitHeld(1);
+  connection_.lock()->Close(absl::OkStatus());
+  shard_.AnswerAll();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(worker.Send(3, DataMethod::kPull, PullOf(4)));
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(worker.Await().value().data.size(), kBytes);
+  EXPECT_EQ(worker.Await().value().header.call, 2);
+  EXPECT_EQ(worker.Await(), std::nullopt);
 }
 
 TEST_F(TcpConnectionTest, APeerThatStaysAfterItsEnd_IsLeft) {
