@@ -284,24 +284,29 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
         &coordination_->calls(), options_.clock, &entrance_);
     builder.RegisterService(coordination_service_.get());
   }
+  RegisterLinks(listener, &builder);
+  return builder.BuildAndStart();
+}
+
+void PsTask::RegisterLinks(ServerListener* listener,
+                           grpc::ServerBuilder* builder) {
   if (shared_memory_ != nullptr) {
     shared_memory_service_ = MakeSharedMemoryService(
         [this](const Caller& caller) {
           return shared_memory_->OfferTo(caller);
         },
         options_.clock, &entrance_);
-    builder.RegisterService(shared_memory_service_.get());
+    builder->RegisterService(shared_memory_service_.get());
   }
   if (tcp_ != nullptr) {
     tcp_service_ = MakeTcpLinkService(
         [this](const Caller& caller) { return tcp_->OfferTo(caller); },
         options_.clock, &entrance_);
-    builder.RegisterService(tcp_service_.get());
+    builder->RegisterService(tcp_service_.get());
     listener->ServeTensors([this](FileDescriptor connection) {
       tcp_->Accept(std::move(connection));
     });
   }
-  return builder.BuildAndStart();
 }
 
 void PsTask::OnShardPhase(const std::string& space, const ShardState& state,

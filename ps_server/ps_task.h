@@ -25,6 +25,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
 #include "proto/cluster.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/service/coordination_server.h"
@@ -122,6 +123,8 @@ class PsTask {
   absl::Status Listen(const std::string& address);
   // One try; null if gRPC refused.
   std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
+  // What is offered beside gRPC.
+  void RegisterLinks(ServerListener* listener, grpc::ServerBuilder* builder);
   // The tasks that this one waits for, in words; "" for none.
   std::string DescribeAwaited(const std::string& space, const JobState& state);
 
