@@ -6,10 +6,13 @@
 #include "absl/strings/cord.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/frame/frame_codec.h"
+#include "common/rpc/protocol.h"
 #include "ps_server/service/serve_call.h"
 
 namespace muster {
 namespace {
+
+constexpr size_t kMaxAnswerBytes = kMaxPartBytes + kMaxHeaderBytes;
 
 // A call whose messages are bytes of gRPC.
 class BytesAdapter {
@@ -40,7 +43,13 @@ class BytesAdapter {
   ReplyCallback<Reply> Answer() {
     return [answer = std::move(answer_)](const absl::StatusOr<Reply>& reply) {
       if (!reply.ok()) return answer(reply.status());
-      answer(Encode(*reply));
+      grpc::ByteBuffer bytes = Encode(*reply);
+      const size_t size = bytes.Length();
+      if (size <= kMaxAnswerBytes) return answer(std::move(bytes));
+      // gRPC would end the call without a word.
+      answer(absl::ResourceExhaustedError(
+          absl::StrCat("an answer of ", size, " bytes; at most ",
+                       kMaxAnswerBytes, " fit: ask for fewer slices")));
     };
   }
 
@@ -88,11 +97,10 @@ const AnyMethod* RowOf(DataMethod method) {
   return nullptr;
 }
 
-void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
-                  const CallCheck& check, absl::Time deadline,
-                  BytesCallback answer) {
-  Dispatch(request.method,
-           BytesAdapter(target, request.message, check, std::move(answer)),
+void PassDataCall(const DataCallTarget& target, DataMethod method,
+                  const grpc::ByteBuffer& request, const CallCheck& check,
+                  absl::Time deadline, BytesCallback answer) {
+  Dispatch(method, BytesAdapter(target, request, check, std::move(answer)),
            deadline);
 }
 
