@@ -133,13 +133,26 @@ class Dialling {
     }
   }
 
+  // What a channel says of one who ends the connection, or is not believed.
+  absl::Status Refused(const absl::Status& status) const {
+    if (!absl::IsUnavailable(status)) {
+      return Error(status.code(), status.message());
+    }
+    return Error(
+        absl::StatusCode::kFailedPrecondition,
+        absl::StrCat("it takes no connection for tensors (", status.message(),
+                     "): a proxy between, or another program?"));
+  }
+
   absl::Status SendToken(ByteChannel* channel) {
     const iovec token = {const_cast<char*>(dial_.token.data()),
                          dial_.token.size()};
-    ASSIGN_OR_RETURN(const size_t sent,
-                     channel->Send(absl::MakeConstSpan(&token, 1)));
-    ASSIGN_OR_RETURN(const bool flushed, channel->Flush());
-    if (sent == dial_.token.size() && flushed) return absl::OkStatus();
+    const absl::StatusOr<size_t> sent =
+        channel->Send(absl::MakeConstSpan(&token, 1));
+    if (!sent.ok()) return Refused(sent.status());
+    const absl::StatusOr<bool> flushed = channel->Flush();
+    if (!flushed.ok()) return Refused(flushed.status());
+    if (*sent == dial_.token.size() && *flushed) return absl::OkStatus();
     return Error(absl::StatusCode::kUnavailable, "the socket takes no bytes");
   }
 
@@ -152,12 +165,7 @@ class Dialling {
       const absl::StatusOr<size_t> received =
           channel->Receive(absl::MakeConstSpan(&piece, 1));
       if (!received.ok() && !bytes->empty()) return absl::OkStatus();
-      if (!received.ok()) {
-        return Error(absl::StatusCode::kFailedPrecondition,
-                     absl::StrCat("it takes no connection for tensors (",
-                                  received.status().message(),
-                                  "): a proxy between, or another program?"));
-      }
+      if (!received.ok()) return Refused(received.status());
       bytes->append(memory.data(), *received);
       if (*received > 0) continue;
       RETURN_IF_ERROR(Await(channel->fd(), channel->wants_to_send(), kSilence));

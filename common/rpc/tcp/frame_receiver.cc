@@ -81,6 +81,7 @@ void FrameReceiver::Begin(Section section, char* memory, size_t size_bytes) {
 
 void FrameReceiver::BeginData() {
   const size_t size_bytes = frame_.header.data_bytes;
+  if (frame_.is_wasted) return Begin(Section::kData, nullptr, size_bytes);
   if (choose_place_) place_ = choose_place_(frame_.header);
   if (place_ != nullptr) {
     const absl::Span<const absl::Span<char>> pieces =
@@ -101,7 +102,9 @@ void FrameReceiver::BeginData() {
 }
 
 absl::Span<const iovec> FrameReceiver::NextPieces() {
-  if (!frame_.is_wasted) return absl::MakeConstSpan(pieces_).subspan(piece_);
+  if (!frame_.is_wasted || section_ != Section::kData) {
+    return absl::MakeConstSpan(pieces_).subspan(piece_);
+  }
   waste_pieces_.assign(1,
                        iovec{waste_.data(), std::min(missing_, waste_.size())});
   return waste_pieces_;
@@ -109,12 +112,14 @@ absl::Span<const iovec> FrameReceiver::NextPieces() {
 
 void FrameReceiver::Waste() {
   place_ = nullptr;
+  frame_.buffer = nullptr;
+  frame_.is_placed = false;
   frame_.is_wasted = true;
   waste_.resize(kWasteBytes);
 }
 
 void FrameReceiver::Advance(size_t bytes) {
-  if (frame_.is_wasted) return;
+  if (frame_.is_wasted && section_ == Section::kData) return;
   while (bytes > 0) {
     iovec& piece = pieces_[piece_];
     const size_t done = std::min(bytes, piece.iov_len);
@@ -126,7 +131,7 @@ void FrameReceiver::Advance(size_t bytes) {
 }
 
 void FrameReceiver::Abandon(uint64_t call) {
-  if (section_ == Section::kData && frame_.header.call == call) Waste();
+  if (section_ != Section::kHeader && frame_.header.call == call) Waste();
 }
 
 }  // namespace muster

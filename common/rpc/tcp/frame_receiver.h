@@ -29,7 +29,7 @@ struct ReceivedFrame {
   // there are none.
   std::shared_ptr<char> buffer;
   bool is_placed = false;
-  // Its data were not wanted any more, and are gone.
+  // Its data were not wanted any more, and are gone; the rest is whole.
   bool is_wasted = false;
 
   // The bytes in `buffer`, which it shares.
@@ -56,7 +56,7 @@ class FrameReceiver {
   // the channel's; InvalidArgument for bytes that are no frame.
   absl::StatusOr<std::optional<ReceivedFrame>> Next(ByteChannel* channel);
 
-  // What comes yet of the answer to `call` goes nowhere.
+  // If the answer to `call` has come in part, its data go nowhere.
   void Abandon(uint64_t call);
 
  private:

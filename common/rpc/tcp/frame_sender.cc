@@ -26,13 +26,18 @@ absl::StatusOr<FrameSender::Progress> FrameSender::Pump(ByteChannel* channel) {
     if (is_pumping_) return Progress::kDone;
     is_pumping_ = true;
   }
+  for (;;) {
+    const absl::StatusOr<Progress> progress = SendFrames(channel);
+    const bool is_done = progress.ok() && *progress == Progress::kDone;
+    if (StopPumping(/*to_the_end=*/is_done)) return progress;
+  }
+}
+
+absl::StatusOr<FrameSender::Progress> FrameSender::SendFrames(
+    ByteChannel* channel) {
   while (Outgoing* const frame = Front()) {
-    absl::StatusOr<bool> sent = SendAll(channel, frame);
-    if (!sent.ok() || !*sent) {
-      StopPumping();
-      RETURN_IF_ERROR(sent.status());
-      return Progress::kSocketFull;
-    }
+    ASSIGN_OR_RETURN(const bool sent, SendAll(channel, frame));
+    if (!sent) return Progress::kSocketFull;
     // It goes outside the lock: who lent the data is told.
     Outgoing done;
     absl::MutexLock lock(&mu_);
@@ -45,14 +50,14 @@ absl::StatusOr<FrameSender::Progress> FrameSender::Pump(ByteChannel* channel) {
 
 FrameSender::Outgoing* FrameSender::Front() {
   absl::MutexLock lock(&mu_);
-  if (!frames_.empty()) return &frames_.front();
-  is_pumping_ = false;
-  return nullptr;
+  return frames_.empty() ? nullptr : &frames_.front();
 }
 
-void FrameSender::StopPumping() {
+bool FrameSender::StopPumping(bool to_the_end) {
   absl::MutexLock lock(&mu_);
+  if (to_the_end && !frames_.empty()) return false;
   is_pumping_ = false;
+  return true;
 }
 
 absl::StatusOr<bool> FrameSender::SendAll(ByteChannel* channel,

@@ -60,13 +60,16 @@ class FrameSender {
     size_t piece = 0;
   };
 
-  // The first one; null if there is none, and this thread pumps no more.
+  // The first one; null if there is none.
   Outgoing* Front() ABSL_LOCKS_EXCLUDED(mu_);
+  // All that is there, for the one thread that pumps.
+  absl::StatusOr<Progress> SendFrames(ByteChannel* channel);
   // False if the socket is full.
   static absl::StatusOr<bool> SendAll(ByteChannel* channel, Outgoing* frame);
   static void Cut(Outgoing* frame);
   static void Advance(size_t bytes, Outgoing* frame);
-  void StopPumping();
+  // Unless `to_the_end` and others have added frames: returns whether it does.
+  bool StopPumping(bool to_the_end);
 
   mutable absl::Mutex mu_;
   // References to its elements stay while others are added behind.

@@ -42,23 +42,26 @@ SocketLoop::SocketLoop(FileDescriptor epoll, FileDescriptor bell)
 
 void SocketLoop::Add(std::shared_ptr<SocketHandler> handler) {
   SocketHandler* const key = handler.get();
-  epoll_event event = {};
-  event.data.ptr = key;
   {
     absl::MutexLock lock(&mu_);
-    entries_[key] = {std::move(handler), 0};
+    entries_[key].handler = std::move(handler);
   }
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, key->fd(), &event);
   Wake(key);
 }
 
 void SocketLoop::Wake(SocketHandler* handler) {
   {
     absl::MutexLock lock(&mu_);
-    woken_.push_back(handler);
-    if (std::exchange(has_rung_, true)) return;
+    WakeLocked(handler);
+    if (woken_.empty() || !std::exchange(needs_bell_, false)) return;
   }
   RingBell();
+}
+
+void SocketLoop::WakeLocked(SocketHandler* handler) {
+  const auto found = entries_.find(handler);
+  if (found == entries_.end()) return;
+  if (!std::exchange(found->second.is_woken, true)) woken_.push_back(handler);
 }
 
 void SocketLoop::RingBell() const { eventfd_write(bell_.get(), 1); }
@@ -93,7 +96,8 @@ void SocketLoop::RunOnce(absl::Duration patience) {
   std::array<epoll_event, 64> events;
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                 static_cast<int>(absl::ToInt64Milliseconds(patience)));
+                 BeginWait(patience));
+  size_t turns = EndWait();
   for (int i = 0; i < count; ++i) {
     if (events[i].data.ptr == nullptr) {
       eventfd_t rung;
@@ -102,20 +106,44 @@ void SocketLoop::RunOnce(absl::Duration patience) {
       Give(static_cast<SocketHandler*>(events[i].data.ptr));
     }
   }
-  for (SocketHandler* const handler : Woken()) Give(handler);
+  for (; turns > 0; --turns) {
+    SocketHandler* const handler = NextWoken();
+    if (handler == nullptr) return;
+    Give(handler);
+  }
 }
 
-std::vector<SocketHandler*> SocketLoop::Woken() {
-  const absl::Time now = SystemClock()->Now();
-  std::vector<SocketHandler*> woken;
+int SocketLoop::BeginWait(absl::Duration patience) {
   absl::MutexLock lock(&mu_);
-  woken.swap(woken_);
-  has_rung_ = false;
-  if (now < next_tick_) return woken;
-  next_tick_ = now + kTick;
-  woken.clear();
-  for (const auto& [key, entry] : entries_) woken.push_back(key);
-  return woken;
+  if (!woken_.empty()) return 0;
+  needs_bell_ = true;
+  return static_cast<int>(absl::ToInt64Milliseconds(
+      absl::Ceil(std::clamp(patience, absl::ZeroDuration(), kTick),
+                 absl::Milliseconds(1))));
+}
+
+size_t SocketLoop::EndWait() {
+  const absl::Time now = SystemClock()->Now();
+  absl::MutexLock lock(&mu_);
+  needs_bell_ = false;
+  if (now >= next_tick_) {
+    next_tick_ = now + kTick;
+    for (const auto& [handler, entry] : entries_) WakeLocked(handler);
+  }
+  return woken_.size();
+}
+
+SocketHandler* SocketLoop::NextWoken() {
+  absl::MutexLock lock(&mu_);
+  while (!woken_.empty()) {
+    SocketHandler* const handler = woken_.front();
+    woken_.pop_front();
+    const auto found = entries_.find(handler);
+    if (found == entries_.end()) continue;
+    found->second.is_woken = false;
+    return handler;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<SocketHandler> SocketLoop::Find(SocketHandler* handler) const {
@@ -133,30 +161,26 @@ void SocketLoop::Give(SocketHandler* handler) {
 void SocketLoop::SetInterest(SocketHandler* handler,
                              const SocketHandler::Interest& interest) {
   std::shared_ptr<SocketHandler> ended;
-  const uint32_t events = EventsOf(interest);
-  bool has_changed = false;
-  {
-    absl::MutexLock lock(&mu_);
-    const auto found = entries_.find(handler);
-    if (found == entries_.end()) return;
-    if (interest.ended) {
-      ended = std::move(found->second.handler);
-      entries_.erase(found);
-    } else {
-      has_changed = std::exchange(found->second.events, events) != events;
-    }
-  }
-  if (ended != nullptr) {
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ended->fd(), nullptr);
-    return;
-  }
-  if (has_changed) {
+  const uint32_t events = interest.ended ? 0 : EventsOf(interest);
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(handler);
+  if (found == entries_.end()) return;
+  const uint32_t old = std::exchange(found->second.events, events);
+  if (events != old) {
     epoll_event event = {};
     event.events = events;
     event.data.ptr = handler;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, handler->fd(), &event);
+    const int change = old == 0      ? EPOLL_CTL_ADD
+                       : events == 0 ? EPOLL_CTL_DEL
+                                     : EPOLL_CTL_MOD;
+    epoll_ctl(epoll_.get(), change, handler->fd(), &event);
   }
-  if (interest.again) Wake(handler);
+  if (interest.ended) {
+    ended = std::move(found->second.handler);
+    entries_.erase(found);
+  } else if (interest.again) {
+    WakeLocked(handler);
+  }
 }
 
 }  // namespace muster

@@ -1,9 +1,10 @@
 #ifndef COMMON_RPC_TCP_SOCKET_LOOP_H_
 #define COMMON_RPC_TCP_SOCKET_LOOP_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -69,8 +70,11 @@ class SocketLoop {
  private:
   struct Entry {
     std::shared_ptr<SocketHandler> handler;
-    // As epoll knows it.
+    // As epoll knows it; 0 if it does not: a socket that is registered tells of
+    // its end without being asked, again and again.
     uint32_t events = 0;
+    // It is in woken_.
+    bool is_woken = false;
   };
 
   SocketLoop(FileDescriptor epoll, FileDescriptor bell);
@@ -79,8 +83,14 @@ class SocketLoop {
   void Give(SocketHandler* handler);
   void SetInterest(SocketHandler* handler,
                    const SocketHandler::Interest& interest);
-  // The handlers that were woken, or, each kTick, all of them.
-  std::vector<SocketHandler*> Woken();
+  // How long to wait for a socket.
+  int BeginWait(absl::Duration patience);
+  // How many turns are due to those that were woken: each kTick to all.
+  size_t EndWait();
+  // The next one of them; null if there is none. One at a time, so that a
+  // RunOnce within a turn goes on with the rest.
+  SocketHandler* NextWoken();
+  void WakeLocked(SocketHandler* handler) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RingBell() const;
 
   const FileDescriptor epoll_;
@@ -89,8 +99,10 @@ class SocketLoop {
 
   mutable absl::Mutex mu_;
   absl::flat_hash_map<SocketHandler*, Entry> entries_ ABSL_GUARDED_BY(mu_);
-  std::vector<SocketHandler*> woken_ ABSL_GUARDED_BY(mu_);
-  bool has_rung_ ABSL_GUARDED_BY(mu_) = false;
+  // Each at most once, in the order in which they were woken.
+  std::deque<SocketHandler*> woken_ ABSL_GUARDED_BY(mu_);
+  // The running thread waits, and nobody has rung yet.
+  bool needs_bell_ ABSL_GUARDED_BY(mu_) = false;
   bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Used by the thread that runs.
