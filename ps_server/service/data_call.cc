@@ -6,13 +6,10 @@
 #include "absl/strings/cord.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/frame/frame_codec.h"
-#include "common/rpc/protocol.h"
 #include "ps_server/service/serve_call.h"
 
 namespace muster {
 namespace {
-
-constexpr size_t kMaxAnswerBytes = kMaxPartBytes + kMaxHeaderBytes;
 
 // A call whose messages are bytes of gRPC.
 class BytesAdapter {
@@ -43,13 +40,7 @@ class BytesAdapter {
   ReplyCallback<Reply> Answer() {
     return [answer = std::move(answer_)](const absl::StatusOr<Reply>& reply) {
       if (!reply.ok()) return answer(reply.status());
-      grpc::ByteBuffer bytes = Encode(*reply);
-      const size_t size = bytes.Length();
-      if (size <= kMaxAnswerBytes) return answer(std::move(bytes));
-      // gRPC would end the call without a word.
-      answer(absl::ResourceExhaustedError(
-          absl::StrCat("an answer of ", size, " bytes; at most ",
-                       kMaxAnswerBytes, " fit: ask for fewer slices")));
+      answer(Encode(*reply));
     };
   }
 

@@ -51,8 +51,7 @@ using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 // Dispatches one call whose request and reply are frames, and gives the reply's
 // bytes to `answer`, once, possibly before it returns. `request` and `check`
 // are used until then. Errors: those of Dispatch; InvalidArgument for a request
-// that is none; ResourceExhausted for a reply over the size of a part and its
-// header.
+// that is none.
 void PassDataCall(const DataCallTarget& target, DataMethod method,
                   const grpc::ByteBuffer& request, const CallCheck& check,
                   absl::Time deadline, BytesCallback answer);
