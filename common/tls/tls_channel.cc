@@ -88,11 +88,12 @@ absl::StatusOr<TlsContext> MakeTlsContext(absl::string_view chain,
       leaf != nullptr && pair != nullptr &&
       SSL_CTX_use_cert_and_key(context.get(), leaf.get(), pair.get(),
                                certificates.get(), /*override=*/1) == 1;
+  const char* const reason = ERR_reason_error_string(ERR_peek_error());
   ERR_clear_error();
   if (fits) return context;
-  return absl::UnauthenticatedError(
-      "TLS: wanted a certificate and its key in PEM form that OpenSSL takes, "
-      "found others; `muster certs` makes them");
+  return absl::UnauthenticatedError(absl::StrCat(
+      "OpenSSL refuses the certificate or its key: ",
+      reason == nullptr ? "no PEM" : reason, "; `muster certs` makes others"));
 }
 
 absl::StatusOr<std::unique_ptr<ByteChannel>> TlsChannel::Create(
