@@ -232,6 +232,7 @@ TEST_F(TaskKeysTest, ChannelsWithoutGrpc_ProveBothEnds) {
   EXPECT_THAT(other_dialer->Handshake(),
               StatusIs(absl::StatusCode::kUnauthenticated,
                        HasSubstr("wanted that of /job:ps/task:1")));
+  EXPECT_EQ(other_dialer->PeerCertificate(), "");
 }
 
 TEST_F(TaskKeysTest, NewCertificates_AreShownByNewChannelsAlone) {

@@ -272,6 +272,27 @@ TEST_F(TlsChannelTest, NewKeysThatThePeerAsksFor_ComeWithTheNextBytes) {
   EXPECT_EQ(peer.key_updates(), 1);
 }
 
+TEST_F(TlsChannelTest, KeysAskedForWithoutEnd_HoldUpWhoAsks) {
+  auto [one, other] = MakePair();
+  RawTlsPeer peer(std::move(one));
+  peer.Show(*own_, "worker-1");
+  Guest accepter = AcceptRaw(std::move(other), &peer);
+  ASSERT_EQ(peer.Receive(), "x");
+  std::string byte(1, 0);
+  const iovec piece = PieceOf(&byte);
+  while (!accepter->wants_to_send()) {
+    ASSERT_EQ(SSL_key_update(peer.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
+    ASSERT_EQ(SSL_do_handshake(peer.ssl()), 1);
+    ASSERT_THAT(accepter->Receive({&piece, 1}), IsOkAndHolds(0));
+  }
+  ASSERT_EQ(SSL_write(peer.ssl(), "z", 1), 1);
+  for (bool is_sent = false; !is_sent; is_sent = *accepter->Flush()) {
+    EXPECT_EQ(peer.Receive(), "");
+  }
+  EXPECT_THAT(accepter->Receive({&piece, 1}), IsOkAndHolds(1));
+  EXPECT_EQ(byte, "z");
+}
+
 TEST_F(TlsChannelTest, SmallPieces_ShareARecord) {
   auto [one, other] = MakePair();
   RawTlsPeer peer(std::move(one));
