@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "common/base/crc32c.h"
+#include "common/base/status_macros.h"
 
 namespace muster {
 namespace {

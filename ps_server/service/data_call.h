@@ -14,8 +14,8 @@
 #include "common/rpc/frame/exchange_codec.h"
 #include "common/rpc/method.h"
 #include "common/rpc/parameter_link.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "common/tensor/buffer_pool.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "ps_server/service/entrance.h"
 #include "ps_server/shard/push_context.h"
 

@@ -115,7 +115,7 @@ class SharedMemoryListener {
   const std::string socket_name_;
 
   // Own synchronisation.
-  OfferedTokens tokens_;
+  OfferedTokens tokens_{Transport::kSharedMemory};
   // Workers may come again at once.
   RefusalLines lines_;
   std::atomic<int> connections_ = 0;

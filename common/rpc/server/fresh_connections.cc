@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/peer_check.h"
+#include "common/rpc/tensor_magic.h"
 
 namespace muster {
 namespace {
@@ -45,19 +46,34 @@ void TellAndClose(const FileDescriptor& connection) {
 
 }  // namespace
 
-FreshConnections::FreshConnections(Protocol protocol, Reporter reporter,
-                                   const Clock* clock,
-                                   std::function<void(FileDescriptor)> take)
+FreshConnections::FreshConnections(
+    Protocol protocol, Reporter reporter, const Clock* clock,
+    std::function<void(FileDescriptor)> take,
+    std::function<void(FileDescriptor)> take_tensors)
     : protocol_(protocol),
       reporter_(std::move(reporter)),
       clock_(clock),
-      take_(std::move(take)) {}
+      take_(std::move(take)),
+      take_tensors_(std::move(take_tensors)) {}
 
 void FreshConnections::Add(FileDescriptor connection) {
-  if (protocol_ == Protocol::kAny || waiting_.size() >= kMost) {
+  if (protocol_ == Protocol::kAny && take_tensors_ == nullptr) {
     return take_(std::move(connection));
   }
+  if (waiting_.size() == kMost) CloseOldest();
   waiting_.push_back({std::move(connection), clock_->Now() + kPatience});
+}
+
+void FreshConnections::CloseOldest() {
+  FileDescriptor oldest = std::move(waiting_.front().fd);
+  waiting_.erase(waiting_.begin());
+  // Its first byte may have come since the last look.
+  if (Sort(std::move(oldest))) return;
+  ++closed_silent_;
+  Warn(absl::StrCat("closed the oldest of ", kMost,
+                    " connections that have said nothing; ", closed_silent_,
+                    " closed so by now"),
+       &warned_of_silent_);
 }
 
 void FreshConnections::AppendTo(std::vector<pollfd>* polls) const {
@@ -79,17 +95,33 @@ void FreshConnections::Look(absl::Span<const pollfd> polls) {
   waiting_ = std::move(left);
 }
 
-void FreshConnections::Sort(FileDescriptor connection) {
+bool FreshConnections::Sort(FileDescriptor connection) {
   char first = 0;
   // Who looks whether the port is open says nothing, and goes.
-  if (recv(connection.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1) return;
+  if (recv(connection.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1) {
+    return false;
+  }
+  SortByFirst(first, std::move(connection));
+  return true;
+}
+
+void FreshConnections::SortByFirst(char first, FileDescriptor connection) {
+  if (first == kTensorMagic.front()) {
+    if (take_tensors_ != nullptr) return take_tensors_(std::move(connection));
+    return Warn(
+        "refused a connection for tensors: this task offers none (--link)",
+        &warned_of_refused_);
+  }
   if (protocol_ == Protocol::kPlaintext && first == kTlsHandshake) {
-    Say("refused a client: it speaks TLS (--certs_dir), and this task does "
-        "not");
+    Warn(
+        "refused a client: it speaks TLS (--certs_dir), and this task does not",
+        &warned_of_refused_);
   }
   if (protocol_ == Protocol::kTls && first == kHttp2Preface) {
-    Say("refused a client: it speaks no TLS, and this task nothing else "
-        "(--certs_dir)");
+    Warn(
+        "refused a client: it speaks no TLS, and this task nothing else "
+        "(--certs_dir)",
+        &warned_of_refused_);
     return TellAndClose(connection);
   }
   if (protocol_ == Protocol::kTls && first == kHttpGet) {
@@ -98,9 +130,9 @@ void FreshConnections::Sort(FileDescriptor connection) {
   take_(std::move(connection));
 }
 
-void FreshConnections::Say(absl::string_view line) {
-  if (clock_->Now() - said_ < kBetweenLines) return;
-  said_ = clock_->Now();
+void FreshConnections::Warn(absl::string_view line, absl::Time* last) {
+  if (clock_->Now() - *last < kBetweenLines) return;
+  *last = clock_->Now();
   reporter_.Warning(line);
 }
 

@@ -3,6 +3,8 @@
 
 #include <poll.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -18,19 +20,24 @@ namespace muster {
 // The protocol below gRPC that a server speaks.
 enum class Protocol { kAny, kPlaintext, kTls };
 
-// Connections whose first byte has not come. It tells TLS from plaintext; gRPC
-// would hang up on the wrong one of them, and say nothing. A TLS client of a
-// plaintext server is said; a plaintext client of a TLS server is also told,
-// and goes no further. Used by one thread.
+// Connections whose first byte has not come. It tells those for tensors from
+// those for gRPC, and TLS from plaintext; gRPC would hang up on the wrong one
+// of them, and say nothing. A TLS client of a plaintext server is said; a
+// plaintext client of a TLS server is also told, and goes no further. Used by
+// one thread.
 class FreshConnections {
  public:
-  // More are not waited for.
+  // With one more, the oldest is closed: idle strangers do not shut the port.
   static constexpr size_t kMost = 256;
   static constexpr absl::Duration kPatience = absl::Seconds(10);
 
-  // `take` gets those that gRPC is to have. `clock` outlives this.
+  // `take` gets those that gRPC is to have, `take_tensors` those that begin as
+  // kTensorMagic does; all bytes are still to be read. Without `take_tensors`
+  // the latter are closed, and kAny gives `take` all, at once. `clock` outlives
+  // this.
   FreshConnections(Protocol protocol, Reporter reporter, const Clock* clock,
-                   std::function<void(FileDescriptor)> take);
+                   std::function<void(FileDescriptor)> take,
+                   std::function<void(FileDescriptor)> take_tensors = nullptr);
 
   void Add(FileDescriptor connection);
 
@@ -47,17 +54,23 @@ class FreshConnections {
     absl::Time give_up;
   };
 
-  // One of which there is something to read, or the end.
-  void Sort(FileDescriptor connection);
-  // Once in a while: it may come again and again.
-  void Say(absl::string_view line);
+  // Gives it on by its first byte; false, and it is closed, if there is none.
+  bool Sort(FileDescriptor connection);
+  void SortByFirst(char first, FileDescriptor connection);
+  void CloseOldest();
+  // Once in a while: it may come again and again. `last`: when it last did.
+  void Warn(absl::string_view line, absl::Time* last);
 
   const Protocol protocol_;
   const Reporter reporter_;
   const Clock* const clock_;
   const std::function<void(FileDescriptor)> take_;
+  const std::function<void(FileDescriptor)> take_tensors_;
+  // The oldest first.
   std::vector<Connection> waiting_;
-  absl::Time said_ = absl::InfinitePast();
+  int64_t closed_silent_ = 0;
+  absl::Time warned_of_refused_ = absl::InfinitePast();
+  absl::Time warned_of_silent_ = absl::InfinitePast();
 };
 
 }  // namespace muster

@@ -62,7 +62,8 @@ void ServerListener::Start(const Clock* clock, Reporter reporter) {
   reporter_ = std::move(reporter);
   fresh_ = std::make_unique<FreshConnections>(
       protocol_, reporter_, clock,
-      [this](FileDescriptor connection) { HandOver(std::move(connection)); });
+      [this](FileDescriptor connection) { HandOver(std::move(connection)); },
+      take_tensors_);
   thread_ = clock->StartThread([this] { Accept(); });
 }
 

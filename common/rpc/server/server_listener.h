@@ -3,8 +3,10 @@
 
 #include <poll.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -56,6 +58,14 @@ class ServerListener {
              std::shared_ptr<grpc::ServerCredentials> credentials,
              Protocol protocol = Protocol::kAny);
 
+  // Gives `take` the connections that begin as kTensorMagic does, non-blocking
+  // and unread, instead of refusing them: on the accepting thread, until the
+  // listener's destructor returns. `take` must not block. REQUIRES: Start has
+  // not been called.
+  void ServeTensors(std::function<void(FileDescriptor)> take) {
+    take_tensors_ = std::move(take);
+  }
+
   // Begins to accept. REQUIRES: the builder's server has started. `clock`
   // outlives the listener.
   void Start(const Clock* clock, Reporter reporter);
@@ -84,6 +94,7 @@ class ServerListener {
   Reporter reporter_;
 
   Protocol protocol_ = Protocol::kAny;
+  std::function<void(FileDescriptor)> take_tensors_;
 
   // The accepting thread's: first stop_, then the sockets, then fresh_.
   std::vector<pollfd> polls_;

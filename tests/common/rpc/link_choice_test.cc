@@ -10,6 +10,7 @@ namespace {
 TEST(LinkChoiceTest, ReadsEachName) {
   EXPECT_EQ(*ParseLinkChoice("auto"), LinkChoice::kAuto);
   EXPECT_EQ(*ParseLinkChoice("shared_memory"), LinkChoice::kSharedMemory);
+  EXPECT_EQ(*ParseLinkChoice("tcp"), LinkChoice::kTcp);
   EXPECT_EQ(*ParseLinkChoice("grpc"), LinkChoice::kGrpc);
 }
 
@@ -18,7 +19,7 @@ TEST(LinkChoiceTest, ListsTheNamesToWhoHasAnother) {
     EXPECT_THAT(
         ParseLinkChoice(text),
         StatusIs(absl::StatusCode::kInvalidArgument,
-                 testing::HasSubstr("wanted auto, shared_memory or grpc")));
+                 testing::HasSubstr("wanted auto, shared_memory, tcp or grpc")));
   }
 }
 

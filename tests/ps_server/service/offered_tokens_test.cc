@@ -31,7 +31,7 @@ class OfferedTokensTest : public testing::Test {
     for (size_t i = others; i < OfferedTokens::kMost; ++i) Make();
   }
 
-  OfferedTokens tokens_;
+  OfferedTokens tokens_{Transport::kSharedMemory};
   absl::Time now_ = absl::UnixEpoch();
 };
 
@@ -97,11 +97,52 @@ TEST_F(OfferedTokensTest, WhereAll4096AreInUse_AnotherIsRefused) {
     last = Make();
     ASSERT_TRUE(Show(last));
   }
-  EXPECT_THAT(
-      tokens_.Make({}, now_),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("4096 times")));
+  EXPECT_THAT(tokens_.Make({}, now_),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("its shared memory 4096 times")));
   tokens_.Close(last);
   EXPECT_THAT(tokens_.Make({}, now_), IsOk());
+}
+
+TEST_F(OfferedTokensTest, ARedeemedToken_IsOfItsCallerOnce) {
+  OfferedTokens tcp(Transport::kTcp);
+  const std::string one = *tcp.Make(WorkerOf(1), now_);
+  const std::string two = *tcp.Make(WorkerOf(2), now_);
+  const std::optional<Caller> caller = tcp.Redeem(one, now_);
+  ASSERT_TRUE(caller.has_value());
+  EXPECT_EQ(caller->task, TaskKey("worker", 1));
+  EXPECT_EQ(caller->transport, Transport::kTcp);
+  EXPECT_FALSE(tcp.Redeem(one, now_).has_value());
+  EXPECT_FALSE(tcp.Redeem("", now_).has_value());
+  EXPECT_EQ(tcp.Redeem(two, now_)->task, TaskKey("worker", 2));
+}
+
+TEST_F(OfferedTokensTest, AnEndedOrShownToken_CannotBeRedeemed) {
+  const std::string shown = Make();
+  const std::string ended = Make();
+  ASSERT_TRUE(Show(shown));
+  EXPECT_FALSE(tokens_.Redeem(shown, now_).has_value());
+  EXPECT_TRUE(Show(shown));
+  now_ += OfferedTokens::kUnshown;
+  EXPECT_FALSE(tokens_.Redeem(ended, now_).has_value());
+}
+
+TEST_F(OfferedTokensTest, RedeemedOffers_TakeNoPlace) {
+  const std::string oldest = Make();
+  for (size_t i = 0; i < OfferedTokens::kMost; ++i) {
+    ASSERT_TRUE(tokens_.Redeem(Make(), now_).has_value());
+  }
+  EXPECT_TRUE(Show(oldest));
+}
+
+TEST_F(OfferedTokensTest, ARefusal_NamesTheTransport) {
+  OfferedTokens tcp(Transport::kTcp);
+  for (size_t i = 0; i < OfferedTokens::kMost; ++i) {
+    ASSERT_TRUE(tcp.Show(*tcp.Make({}, now_), now_).has_value());
+  }
+  EXPECT_THAT(tcp.Make({}, now_),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("its TCP connections 4096 times")));
 }
 
 }  // namespace

@@ -5,13 +5,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/mutex.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/server/server_settings.h"
+#include "common/rpc/tensor_magic.h"
 #include "gmock/gmock.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
@@ -22,6 +29,7 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience(30);
@@ -43,6 +51,15 @@ class NoDescriptors {
   rlimit before_ = {};
 };
 
+// 5,000, or what this process may have beside the rest.
+size_t MostIdle() {
+  rlimit files = {};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  return std::min<rlim_t>(5000, files.rlim_cur - 500);
+}
+
 class ServerListenerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -52,7 +69,12 @@ class ServerListenerTest : public ::testing::Test {
     grpc::ServerBuilder builder;
     buffers_ = ApplyServerSettings({}, &builder);
     builder.RegisterService(&service_);
-    listener_->AddTo(&builder, grpc::InsecureServerCredentials());
+    listener_->AddTo(&builder, grpc::InsecureServerCredentials(),
+                     Protocol::kPlaintext);
+    listener_->ServeTensors([this](FileDescriptor connection) {
+      absl::MutexLock lock(&mu_);
+      tensors_ = std::move(connection);
+    });
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
     listener_->Start(SystemClock(), said_.reporter());
@@ -85,11 +107,35 @@ class ServerListenerTest : public ::testing::Test {
                    sizeof(address)) == 0;
   }
 
+  FileDescriptor OpenSocket() const {
+    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_TRUE(ConnectSocket(socket.get())) << strerror(errno);
+    return socket;
+  }
+  std::vector<FileDescriptor> OpenSockets(size_t count) const {
+    std::vector<FileDescriptor> sockets;
+    while (sockets.size() < count) sockets.push_back(OpenSocket());
+    return sockets;
+  }
+  // What the next connection for tensors begins with.
+  std::string AwaitTensors() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](FileDescriptor* tensors) { return tensors->valid(); }, &tensors_));
+    char bytes[64];
+    const ssize_t size = recv(tensors_.get(), bytes, sizeof(bytes), 0);
+    tensors_ = FileDescriptor();
+    return std::string(bytes, std::max<ssize_t>(size, 0));
+  }
+
   ParameterService::Service service_;
   std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<ServerListener> listener_;
   std::unique_ptr<grpc::Server> server_;
   ReportedLines said_;
+
+  absl::Mutex mu_;
+  FileDescriptor tensors_ ABSL_GUARDED_BY(mu_);
 };
 
 TEST_F(ServerListenerTest, AMomentWithoutDescriptorsIsOverWhenItIsOver) {
@@ -104,6 +150,16 @@ TEST_F(ServerListenerTest, AMomentWithoutDescriptorsIsOverWhenItIsOver) {
     EXPECT_TRUE(Answers(before)) << "calls on other connections go on";
   }
   EXPECT_TRUE(Answers(Connect()));
+}
+
+TEST_F(ServerListenerTest, ThousandsOfIdleConnections_ShutThePortToNobody) {
+  const std::vector<FileDescriptor> idle = OpenSockets(MostIdle() - 100);
+  const FileDescriptor tensors = OpenSocket();
+  ASSERT_EQ(write(tensors.get(), kTensorMagic.data(), 8), 8);
+  const std::vector<FileDescriptor> more = OpenSockets(100);
+  EXPECT_TRUE(Answers(Connect()));
+  EXPECT_EQ(AwaitTensors(), kTensorMagic);
+  EXPECT_THAT(said_.lines(), ElementsAre(HasSubstr("said nothing")));
 }
 
 TEST_F(ServerListenerTest, FreesThePort) {
