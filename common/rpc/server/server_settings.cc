@@ -58,8 +58,8 @@ std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
   }
 
   // Limits for a hostile or broken peer: header memory, a handshake that never
-  // ends (default 120 s), calls under way on a connection (a worker has at most
-  // 4 parts of each transfer there; what waits beyond costs only the sender).
+  // ends (default 120 s), calls under way on a connection (a worker has a few
+  // parts of each transfer there; what waits beyond costs only the sender).
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 * 1024);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 64);

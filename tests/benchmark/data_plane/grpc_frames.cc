@@ -24,7 +24,7 @@ namespace muster {
 namespace {
 
 constexpr char kMethod[] = "/muster.Benchmark/Echo";
-// As TransferOptions::window_parts.
+// As TransferWindow::kWindowParts.
 constexpr int kWindowParts = 4;
 
 // The parts of one step on their way there and back.
