@@ -130,8 +130,7 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
                      const std::string& optimizer) {
                 OnShardPhase(space, state, optimizer);
               },
-              ReporterOfShard(options_.task_index)}),
-      streams_(&shard_, options_.clock, &entrance_) {
+              ReporterOfShard(options_.task_index)}) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
@@ -261,8 +260,8 @@ absl::Status PsTask::Listen(const std::string& address) {
 
 std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
   // New services for each try: one can be registered only once.
-  parameter_service_ =
-      MakeParameterService(&shard_, &streams_, options_.clock, &entrance_);
+  parameter_service_ = MakeParameterService(&shard_, &shard_.calls(),
+                                            options_.clock, &entrance_);
   grpc::ServerBuilder builder;
   ServerSettings settings;
   settings.num_workers = static_cast<int>(training_tasks_.size());
@@ -442,7 +441,6 @@ void PsTask::Drain() {
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
   if (server_ == nullptr) return;
-  streams_.Close();
   listener_.reset();
   server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));
   {

@@ -30,7 +30,6 @@
 #include "ps_server/caller/task_name.h"
 #include "ps_server/service/coordination_server.h"
 #include "ps_server/service/entrance.h"
-#include "ps_server/service/exchange_streams.h"
 #include "ps_server/service/save_asker.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_listener.h"
@@ -152,7 +151,6 @@ class PsTask {
   StopLatch end_is_known_;
   const Entrance entrance_;
   ShardServer shard_;
-  ExchangeStreams streams_;
   // The end of the job, once it has one; used on the coordinator's thread.
   StopReason end_ = {0, "the job is done"};
   // Only on task 0.

@@ -39,12 +39,11 @@ inline constexpr Method<ListNamespacesRequest, ListNamespacesReply> kListNamespa
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndNamespaceCall("/muster.ParameterService/EndNamespace", kByAdmin);
 
 // With tensors, which do not pass through a message: ParameterLink has them as
-// frames. On a stream they are Exchange's.
+// frames.
 inline constexpr Method<LoadPart, LoadReply> kLoadCall("/muster.ParameterService/Load", kByChief);
 inline constexpr Method<PullRequest, PullReply> kPullCall("/muster.ParameterService/Pull", kByTraining);
 inline constexpr Method<PushPart, PushReply> kPushCall("/muster.ParameterService/Push", kByTraining);
 inline constexpr Method<ReadSnapshotRequest, SnapshotPart> kReadSnapshotCall("/muster.ParameterService/ReadSnapshot", kByChief);
-inline constexpr Method<ExchangeRequest, ExchangeReply> kExchangeCall("/muster.ParameterService/Exchange", kByTraining);
 
 inline constexpr Method<RegisterRequest, RegisterReply> kRegisterCall("/muster.CoordinationService/Register", kByTraining);
 inline constexpr Method<WatchRequest, JobState> kWatchCall("/muster.CoordinationService/Watch", kByTasks);
@@ -65,13 +64,13 @@ inline constexpr Method<TcpOfferRequest, TcpOffer> kTcpOfferCall("/muster.TcpLin
 
 // All of them.
 inline constexpr AnyMethod kCallTable[] = {
-    kHelloCall,       kDefineCall,      kSealCall,           kBeginSnapshotCall,
-    kEndSnapshotCall, kStateCall,       kListNamespacesCall, kEndNamespaceCall,
-    kLoadCall,        kPullCall,        kPushCall,           kReadSnapshotCall,
-    kExchangeCall,    kRegisterCall,    kWatchCall,          kBeginEpochCall,
-    kCommitEpochCall, kStepCall,        kFinishCall,         kRequestSaveCall,
-    kReportSaveCall,  kPauseRoundsCall, kConfirmCutCall,     kGetJobStateCall,
-    kEndJobCall,      kOfferCall,       kTcpOfferCall};
+    kHelloCall,       kDefineCall,     kSealCall,           kBeginSnapshotCall,
+    kEndSnapshotCall, kStateCall,      kListNamespacesCall, kEndNamespaceCall,
+    kLoadCall,        kPullCall,       kPushCall,           kReadSnapshotCall,
+    kRegisterCall,    kWatchCall,      kBeginEpochCall,     kCommitEpochCall,
+    kStepCall,        kFinishCall,     kRequestSaveCall,    kReportSaveCall,
+    kPauseRoundsCall, kConfirmCutCall, kGetJobStateCall,    kEndJobCall,
+    kOfferCall,       kTcpOfferCall};
 
 }  // namespace muster
 

@@ -62,6 +62,12 @@ class ParameterLink : public Link {
   // size up to that.
   virtual int64_t best_part_bytes() const { return kMaxPartBytes; }
 
+  // How many such messages on their way at once keep it busy while the shard
+  // works on them, also where a round trip is long; more only queue.
+  virtual int best_window_parts() const {
+    return static_cast<int>(4 * kMaxPartBytes / best_part_bytes());
+  }
+
   virtual void Load(Frame<LoadPart> request, absl::Time deadline,
                     ReplyCallback<LoadReply> done) = 0;
   virtual void Pull(const PullRequest& request, absl::Time deadline,

@@ -12,6 +12,12 @@ namespace muster {
 // Raised whenever an old peer would misread a message; a ps refuses another.
 inline constexpr int32_t kProtocolVersion = 7;
 
+// What to do about a peer of another protocol.
+inline constexpr absl::string_view kOtherProtocolAdvice =
+    "stop the job, and start it with one version everywhere: it goes on from "
+    "its "
+    "checkpoint";
+
 // Printed by --version and exchanged in Hello.
 inline constexpr absl::string_view kMusterVersion = "0.1.0";
 

@@ -19,13 +19,12 @@ namespace muster {
 absl::Status ToAbslStatus(const grpc::Status& status);
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The same as a message, of at most 8 KiB: a field of others
-// (proto/parameter_service.proto). REQUIRES: !status.ok().
+// The same as a message, of at most 8 KiB. REQUIRES: !status.ok().
 StatusDetails StatusToDetails(const absl::Status& status);
 // From a peer. One without an error's code is told as an Internal error.
 absl::Status StatusFromDetails(const StatusDetails& details);
 
-// The message serialized, where there is no other (common/shared_memory).
+// The message serialized, where tensors do not go over gRPC.
 // REQUIRES: !status.ok().
 std::string StatusToBytes(const absl::Status& status);
 // From a peer. Bytes that are none are told as an Internal error.

@@ -5,41 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/tls/certificate.h"
-#include "openssl/bio.h"
+#include "common/tls/pem.h"
 #include "openssl/err.h"
-#include "openssl/evp.h"
-#include "openssl/pem.h"
 #include "openssl/x509.h"
 #include "openssl/x509_vfy.h"
 #include "openssl/x509v3.h"
 
 namespace muster {
 namespace {
-
-// A chain is the leaf and a few authorities between it and the trusted one.
-constexpr int kMostCertificates = 16;
-
-void FreeStack(STACK_OF(X509) * stack) { sk_X509_pop_free(stack, &X509_free); }
-using Stack = std::unique_ptr<STACK_OF(X509), void (*)(STACK_OF(X509)*)>;
-using Bytes = std::unique_ptr<BIO, int (*)(BIO*)>;
-
-Bytes BytesOf(absl::string_view text) {
-  return Bytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())),
-               &BIO_free);
-}
-
-Stack ReadStack(absl::string_view pem) {
-  Stack stack(sk_X509_new_null(), &FreeStack);
-  const Bytes bytes = BytesOf(pem);
-  for (int i = 0; i < kMostCertificates; ++i) {
-    X509* const x509 =
-        PEM_read_bio_X509(bytes.get(), nullptr, nullptr, nullptr);
-    if (x509 == nullptr) break;
-    sk_X509_push(stack.get(), x509);
-  }
-  ERR_clear_error();  // of the end
-  return stack;
-}
 
 absl::Status Refusal(int error, const Certificate& leaf) {
   switch (error) {
@@ -95,24 +68,17 @@ absl::Status CheckChain(absl::string_view chain, absl::string_view authority,
                         TlsSide side, absl::Time now) {
   ASSIGN_OR_RETURN(const Certificate leaf,
                    ReadCertificate(chain, "the certificate"));
-  const Stack certificates = ReadStack(chain);
-  const Stack trusted = ReadStack(authority);
+  const CertificateStack certificates = ReadCertificates(chain);
+  const CertificateStack trusted = ReadCertificates(authority);
   return Verify(certificates.get(), trusted.get(), side, now, leaf);
 }
 
 absl::Status CheckKeyPair(absl::string_view chain, absl::string_view key) {
-  const Bytes chain_bytes = BytesOf(chain);
-  const Bytes key_bytes = BytesOf(key);
-  const std::unique_ptr<X509, void (*)(X509*)> x509(
-      PEM_read_bio_X509(chain_bytes.get(), nullptr, nullptr, nullptr),
-      &X509_free);
-  // A key with a password would be asked for on the terminal.
-  const auto no_password = [](char*, int, int, void*) { return -1; };
-  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> pair(
-      PEM_read_bio_PrivateKey(key_bytes.get(), nullptr, no_password, nullptr),
-      &EVP_PKEY_free);
+  const CertificateStack certificates = ReadCertificates(chain);
+  X509* const x509 = sk_X509_value(certificates.get(), 0);
+  const PrivateKey pair = ReadPrivateKey(key);
   const bool fits = x509 != nullptr && pair != nullptr &&
-                    X509_check_private_key(x509.get(), pair.get()) == 1;
+                    X509_check_private_key(x509, pair.get()) == 1;
   ERR_clear_error();
   if (pair == nullptr) {
     return absl::UnauthenticatedError(

@@ -131,19 +131,22 @@ absl::StatusOr<std::unique_ptr<TaskKeys>> TaskKeys::Create(Options options) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<CertificateFeed> feed,
       CertificateFeed::Create(certs->authority, certs->chain, certs->key));
-  return absl::WrapUnique(
-      new TaskKeys(std::move(options), *std::move(certs), std::move(feed)));
+  ASSIGN_OR_RETURN(TlsContext context,
+                   MakeTlsContext(certs->chain, certs->key));
+  return absl::WrapUnique(new TaskKeys(std::move(options), *std::move(certs),
+                                       std::move(feed), std::move(context)));
 }
 
 TaskKeys::TaskKeys(Options options, Certs certs,
-                   std::unique_ptr<CertificateFeed> feed)
+                   std::unique_ptr<CertificateFeed> feed, TlsContext context)
     : options_(std::move(options)),
       identity_(certs.identity),
       trust_(std::make_shared<PeerTrust>(identity_, certs.authority,
                                          options_.wall_time, options_.reporter,
                                          options_.clock)),
       feed_(std::move(feed)),
-      certs_(std::move(certs)) {
+      certs_(std::move(certs)),
+      context_(std::move(context)) {
   MakeCredentials();
   options_.reporter.Info(
       absl::StrCat("TLS: ", NameOf(identity_), ", certificate ",
@@ -173,6 +176,14 @@ void TaskKeys::MakeCredentials() {
   credentials_.channel_to = [this](const std::string& job, int32_t index) {
     return ChannelTo(job, index);
   };
+  credentials_.dial_over = [this](FileDescriptor socket, const std::string& job,
+                                  int32_t index) {
+    return MakeChannel(std::move(socket), TlsSide::kServer,
+                       Identity{identity_.cluster, job, index});
+  };
+  credentials_.accept_over = [this](FileDescriptor socket) {
+    return MakeChannel(std::move(socket), TlsSide::kClient, std::nullopt);
+  };
   credentials_.proves_callers = true;
   credentials_.wall_time = options_.wall_time;
 }
@@ -189,6 +200,20 @@ std::shared_ptr<grpc::ChannelCredentials> TaskKeys::ChannelTo(
       ExternalCertificateVerifier::Create<PeerVerifier>(
           trust_, TlsSide::kServer, Identity{identity_.cluster, job, index}));
   return grpc::experimental::TlsCredentials(channel);
+}
+
+absl::StatusOr<std::unique_ptr<ByteChannel>> TaskKeys::MakeChannel(
+    FileDescriptor socket, TlsSide peer, std::optional<Identity> wanted) {
+  TlsContext context;
+  {
+    absl::MutexLock lock(&mu_);
+    context = context_;
+  }
+  TlsChannel::Options options;
+  options.peer = peer;
+  options.trust = trust_;
+  options.wanted = std::move(wanted);
+  return TlsChannel::Create(std::move(socket), context, std::move(options));
 }
 
 void TaskKeys::Run() {
@@ -224,10 +249,16 @@ void TaskKeys::Take(Certs certs) {
         absl::StrCat("the certificate is of ", NameOf(certs.identity),
                      "; this is cluster '", identity_.cluster, "'")));
   }
+  absl::StatusOr<TlsContext> context = MakeTlsContext(certs.chain, certs.key);
+  if (!context.ok()) return SayBad(context.status());
   const absl::Status published =
       feed_->Publish(certs.authority, certs.chain, certs.key);
   if (!published.ok()) return SayBad(published);
   trust_->SetAuthority(certs.authority);
+  {
+    absl::MutexLock lock(&mu_);
+    context_ = *std::move(context);
+  }
   options_.reporter.Info(
       absl::StrCat("TLS: new certificates: ", NameOf(certs_.certificate),
                    " goes, ", NameOf(certs.certificate), " comes, ",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -11,12 +12,15 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/reporter.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/byte_channel.h"
 #include "common/rpc/credentials.h"
 #include "common/tls/certificate_feed.h"
 #include "common/tls/certs_folder.h"
 #include "common/tls/peer_trust.h"
+#include "common/tls/tls_channel.h"
 #include "grpcpp/security/credentials.h"
 
 namespace muster {
@@ -47,7 +51,7 @@ class TaskKeys {
     std::function<absl::Time()> wall_time = absl::Now;
   };
 
-  // Errors: those of ReadCerts and CertificateFeed.
+  // Errors: those of ReadCerts, CertificateFeed and MakeTlsContext.
   static absl::StatusOr<std::unique_ptr<TaskKeys>> Create(Options options);
   ~TaskKeys();
 
@@ -58,11 +62,14 @@ class TaskKeys {
   const Identity& identity() const { return identity_; }
 
  private:
-  TaskKeys(Options options, Certs certs, std::unique_ptr<CertificateFeed> feed);
+  TaskKeys(Options options, Certs certs, std::unique_ptr<CertificateFeed> feed,
+           TlsContext context);
 
   void MakeCredentials();
   std::shared_ptr<grpc::ChannelCredentials> ChannelTo(const std::string& job,
                                                       int32_t index) const;
+  absl::StatusOr<std::unique_ptr<ByteChannel>> MakeChannel(
+      FileDescriptor socket, TlsSide peer, std::optional<Identity> wanted);
   void Run();
   // Reads the folder once.
   void Look();
@@ -85,6 +92,7 @@ class TaskKeys {
 
   absl::Mutex mu_;
   bool quit_ ABSL_GUARDED_BY(mu_) = false;
+  TlsContext context_ ABSL_GUARDED_BY(mu_);
 
   // Last: uses all of the above.
   std::unique_ptr<ClockThread> thread_;

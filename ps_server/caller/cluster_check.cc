@@ -83,7 +83,7 @@ absl::Status CheckHello(const HelloRequest& request, const ClusterDef& cluster,
         request.protocol_version(), " (version '",
         absl::CHexEscape(request.muster_version().substr(0, 40)),
         "'), this ps speaks protocol ", kProtocolVersion, " (version '",
-        kMusterVersion, "'); install one version everywhere"));
+        kMusterVersion, "'); ", kOtherProtocolAdvice));
   }
   if (cluster.job().empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckPsList(request, cluster, ps_index));

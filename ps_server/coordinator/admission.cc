@@ -20,9 +20,9 @@ absl::Status Admission::Check(const RegisterRequest& request,
   const TaskKey key = KeyOf(sender);
   const std::string what = absl::StrCat("register ", TaskName(key));
   if (request.protocol_version() != kProtocolVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, ": it speaks protocol ", request.protocol_version(),
-                     ", this ps speaks ", kProtocolVersion));
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, ": it speaks protocol ", request.protocol_version(),
+        ", this ps speaks ", kProtocolVersion, "; ", kOtherProtocolAdvice));
   }
   if (!IsTrainingJob(key.first) || key.second < 0 ||
       sender.incarnation() == 0) {

@@ -10,11 +10,11 @@
 #include "grpcpp/impl/codegen/rpc_method.h"
 #include "grpcpp/impl/codegen/rpc_service_method.h"
 #include "grpcpp/impl/codegen/server_callback_handlers.h"
+#include "grpcpp/support/server_callback.h"
 #include "ps_server/service/serve_call.h"
 
 namespace muster {
 
-using grpc::internal::CallbackBidiHandler;
 using grpc::internal::CallbackUnaryHandler;
 using grpc::internal::RpcMethod;
 using grpc::internal::RpcServiceMethod;
@@ -77,20 +77,6 @@ void CallService::AddCall(const AnyMethod& method, Handler handler) {
                       reactor->Finish(ToGrpcStatus(bytes.status()));
                     });
             return reactor;
-          }));
-}
-
-void CallService::AddStream(
-    const AnyMethod& method,
-    std::function<Stream*(const grpc::CallbackServerContext&, const Caller&)>
-        open) {
-  AddMethod(
-      new RpcServiceMethod(method.path, RpcMethod::BIDI_STREAMING, nullptr));
-  MarkMethodRawCallback(
-      methods_++,
-      new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-          [this, open = std::move(open)](grpc::CallbackServerContext* context) {
-            return open(*context, entrance_->Identify(*context));
           }));
 }
 

@@ -12,7 +12,6 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/server_callback.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/entrance.h"
 
@@ -33,14 +32,8 @@ class CallService : public grpc::Service {
   using Handler = std::function<void(const grpc::ByteBuffer& request,
                                      const Caller& caller, absl::Time deadline,
                                      ReplyCallback<grpc::ByteBuffer> done)>;
-  using Stream = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
   void AddCall(const AnyMethod& method, Handler handler);
-  // `open` checks the caller.
-  void AddStream(
-      const AnyMethod& method,
-      std::function<Stream*(const grpc::CallbackServerContext&, const Caller&)>
-          open);
 
   const Entrance& entrance() const { return *entrance_; }
 

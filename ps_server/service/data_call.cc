@@ -88,11 +88,10 @@ const AnyMethod* RowOf(DataMethod method) {
   return nullptr;
 }
 
-void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
-                  const CallCheck& check, absl::Time deadline,
-                  BytesCallback answer) {
-  Dispatch(request.method,
-           BytesAdapter(target, request.message, check, std::move(answer)),
+void PassDataCall(const DataCallTarget& target, DataMethod method,
+                  const grpc::ByteBuffer& request, const CallCheck& check,
+                  absl::Time deadline, BytesCallback answer) {
+  Dispatch(method, BytesAdapter(target, request, check, std::move(answer)),
            deadline);
 }
 

@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/frame/data_method.h"
-#include "common/rpc/frame/exchange_codec.h"
 #include "common/rpc/method.h"
 #include "common/rpc/parameter_link.h"
 #include "common/tensor/buffer_pool.h"
@@ -49,12 +48,13 @@ const AnyMethod* RowOf(DataMethod method);
 
 using BytesCallback = std::function<void(absl::StatusOr<grpc::ByteBuffer>)>;
 
-// Dispatches one call whose request and reply are bytes, and gives the reply's
-// to `answer`, once, possibly before it returns. `check` is used until then.
-// Errors: those of Dispatch; InvalidArgument for a request that is none.
-void PassDataCall(const DataCallTarget& target, const ExchangeBody& request,
-                  const CallCheck& check, absl::Time deadline,
-                  BytesCallback answer);
+// Dispatches one call whose request and reply are frames, and gives the reply's
+// bytes to `answer`, once, possibly before it returns. `request` and `check`
+// are used until then. Errors: those of Dispatch; InvalidArgument for a request
+// that is none.
+void PassDataCall(const DataCallTarget& target, DataMethod method,
+                  const grpc::ByteBuffer& request, const CallCheck& check,
+                  absl::Time deadline, BytesCallback answer);
 
 // The sender of a request, a message or a Frame.
 template <typename Header>

@@ -20,9 +20,8 @@
 
 namespace muster {
 
-// Who may come in: asked once for each call, over gRPC, TCP or shared
-// memory, before anything of it is carried out. Says a line for each
-// refusal. Thread-safe.
+// Who may come in: asked once for each call, whatever way it comes, before
+// anything of it is carried out. Says a line for each refusal. Thread-safe.
 class Entrance {
  public:
   struct Options {

@@ -13,18 +13,13 @@ namespace {
 
 class ParameterServiceShell : public CallService {
  public:
-  ParameterServiceShell(ShardServer* server, ExchangeStreams* streams,
-                        const Clock* clock, const Entrance* entrance)
-      : CallService(&server->calls(), clock, entrance), server_(server) {
+  ParameterServiceShell(DataLink* shard, ServedCalls* calls, const Clock* clock,
+                        const Entrance* entrance)
+      : CallService(calls, clock, entrance), shard_(shard) {
     AddDataCall(kLoadCall, DataMethod::kLoad);
     AddDataCall(kPullCall, DataMethod::kPull);
     AddDataCall(kPushCall, DataMethod::kPush);
     AddDataCall(kReadSnapshotCall, DataMethod::kReadSnapshot);
-    AddStream(kExchangeCall,
-              [streams](const grpc::CallbackServerContext& context,
-                        const Caller& caller) {
-                return streams->Open(context, caller);
-              });
   }
 
  private:
@@ -33,25 +28,24 @@ class ParameterServiceShell : public CallService {
     AddCall(row, [this, method](const grpc::ByteBuffer& request,
                                 const Caller& caller, absl::Time deadline,
                                 BytesCallback answer) {
-      PassDataCall({server_, &values_}, {method, request},
+      PassDataCall({shard_, &values_}, method, request,
                    {&entrance(), RowOf(method), &caller}, deadline,
                    std::move(answer));
     });
   }
 
-  ShardServer* const server_;
+  DataLink* const shard_;
   // The memory of answers on their way.
   BufferPool values_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeParameterService(ShardServer* server,
-                                                    ExchangeStreams* streams,
+std::unique_ptr<grpc::Service> MakeParameterService(DataLink* shard,
+                                                    ServedCalls* calls,
                                                     const Clock* clock,
                                                     const Entrance* entrance) {
-  return std::make_unique<ParameterServiceShell>(server, streams, clock,
-                                                 entrance);
+  return std::make_unique<ParameterServiceShell>(shard, calls, clock, entrance);
 }
 
 }  // namespace muster

@@ -1,12 +1,11 @@
-// Messages to a ps, as they come over gRPC: frames of an Exchange stream, and
-// calls without tensors. The input is a list of them: the way, the length (two
-// bytes), the bytes.
-#include <algorithm>
+// Messages to a ps, as they come over gRPC: frames, and calls without tensors.
+// The input is a list of them: the way, the length (two bytes), the bytes.
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "common/rpc/frame/byte_buffer.h"
-#include "common/rpc/frame/exchange_codec.h"
+#include "common/rpc/frame/frame_codec.h"
 #include "ps_server/service/data_call.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/ready_shard.h"
@@ -15,6 +14,10 @@
 
 namespace muster {
 namespace {
+
+constexpr DataMethod kDataMethods[] = {DataMethod::kLoad, DataMethod::kPull,
+                                       DataMethod::kPush,
+                                       DataMethod::kReadSnapshot};
 
 // In slices of `slice_bytes`; 0: in one.
 grpc::ByteBuffer Sliced(absl::string_view bytes, size_t slice_bytes) {
@@ -28,32 +31,23 @@ grpc::ByteBuffer Sliced(absl::string_view bytes, size_t slice_bytes) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-std::string Flat(const grpc::ByteBuffer& buffer) {
-  return buffer.Valid() ? Wanted(BytesOf(buffer), "the bytes") : "";
-}
-
 // A frame that is read is written as one that is read as the same.
-void TryAgain(const ExchangeRequest& header, const ExchangeBody& body) {
-  ExchangeRequest header_again;
-  ExchangeBody body_again;
-  Want(DecodeExchange(EncodeExchange(header, body), &header_again, &body_again)
-           .ok(),
-       "a frame that was written");
-  Want(header_again.SerializeAsString() == header.SerializeAsString() &&
-           body_again.method == body.method &&
-           Flat(body_again.message) == Flat(body.message),
+void TryAgain(const grpc::ByteBuffer& bytes) {
+  const absl::StatusOr<Frame<PushPart>> frame = DecodeFrame<PushPart>(bytes);
+  if (!frame.ok()) return;
+  const auto again =
+      Wanted(DecodeFrame<PushPart>(EncodeFrame(frame->header, frame->data)),
+             "a frame that was written");
+  Want(again.header.SerializeAsString() == frame->header.SerializeAsString() &&
+           again.data == frame->data,
        "the same frame");
 }
 
-void TryExchange(const grpc::ByteBuffer& bytes, const DataCallTarget& target) {
-  ExchangeRequest header;
-  ExchangeBody body;
-  if (!DecodeExchange(bytes, &header, &body).ok() || !body.message.Valid()) {
-    return;
-  }
-  TryAgain(header, body);
+void TryDataCall(const DataCallTarget& target, DataMethod method,
+                 const grpc::ByteBuffer& bytes) {
+  TryAgain(bytes);
   int answers = 0;
-  PassDataCall(target, body, CallCheck(), absl::InfiniteFuture(),
+  PassDataCall(target, method, bytes, CallCheck(), absl::InfiniteFuture(),
                [&answers](const auto&) { ++answers; });
   Want(answers == 1, "one answer");
 }
@@ -67,10 +61,13 @@ void TryMessage(const DataCallTarget& target, ShardServer* shard,
   const absl::string_view bytes = input->substr(0, size);
   input->remove_prefix(bytes.size());
   const std::vector<AnyMethod> methods = shard->calls().methods();
-  const size_t call = way % (methods.size() + 1);
-  if (call == 0) return TryExchange(Sliced(bytes, way >> 4), target);
-  shard->CallBytes(methods[call - 1], std::string(bytes),
-                   absl::InfiniteFuture(), [](const auto&) {});
+  const size_t call = way % (methods.size() + std::size(kDataMethods));
+  if (call >= methods.size()) {
+    return TryDataCall(target, kDataMethods[call - methods.size()],
+                       Sliced(bytes, way >> 4));
+  }
+  shard->CallBytes(methods[call], std::string(bytes), absl::InfiniteFuture(),
+                   [](const auto&) {});
 }
 
 }  // namespace

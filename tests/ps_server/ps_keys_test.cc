@@ -196,8 +196,8 @@ TEST_F(PsKeysTest, AWorkerStopsNoJobInItsOwnNameEither) {
   EXPECT_EQ(state->phase(), INITIAL);
 }
 
-// A stream and shared memory are other ways in.
-TEST_F(PsKeysTest, AStreamIsNoWayRoundTheTable) {
+// Calls with tensors are read by other code than the rest.
+TEST_F(PsKeysTest, ACallWithTensorsIsNoWayRoundTheTable) {
   const auto keys = KeysOf("worker", 1);
   GrpcParameterLink link(Peer(), keys->credentials().channel_to("ps", 0));
   Frame<LoadPart> load;
@@ -240,7 +240,7 @@ TEST_F(PsKeysTest, AStrangerMakesNoCall) {
           AnyMethod(kBeginSnapshotCall), AnyMethod(kRegisterCall),
           AnyMethod(kStepCall), AnyMethod(kFinishCall),
           AnyMethod(kRequestSaveCall), AnyMethod(kGetJobStateCall),
-          AnyMethod(kOfferCall), AnyMethod(kExchangeCall)}) {
+          AnyMethod(kOfferCall)}) {
       EXPECT_THAT(Ask(&link, method), StatusIs(absl::StatusCode::kUnavailable));
     }
   }
@@ -318,7 +318,7 @@ TEST_F(PsKeysEndTest, ARenewedCertificateIsShownOnEveryWay) {
     EXPECT_THAT(call(), StatusIs(absl::StatusCode::kUnavailable));
   }
   ASSERT_THAT(certificates_->Write("worker-1.key", key), IsOk());
-  // A stream may just be ending.
+  // A connection may just be ending.
   for (const auto& call : calls) ExpectSoonLetIn(call, /*old_answers=*/1);
 }
 

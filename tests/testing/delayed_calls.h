@@ -61,10 +61,6 @@ class DelayedCalls : public DataLink {
     absl::MutexLock lock(&mu_);
     return most_held_;
   }
-  int pulls() const {
-    absl::MutexLock lock(&mu_);
-    return pulls_;
-  }
 
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override {
@@ -74,10 +70,6 @@ class DelayedCalls : public DataLink {
   }
   void Pull(const PullRequest& request, absl::Time,
             ReplyCallback<Frame<PullReply>> done) override {
-    {
-      absl::MutexLock lock(&mu_);
-      ++pulls_;
-    }
     Frame<PullReply> reply;
     reply.data = absl::Cord(std::string(request.slices(0).length(), 'v'));
     done(std::move(reply));
@@ -120,7 +112,6 @@ class DelayedCalls : public DataLink {
   std::map<int64_t, Held> held_ ABSL_GUARDED_BY(mu_);
   size_t most_held_ ABSL_GUARDED_BY(mu_) = 0;
   size_t awaited_ ABSL_GUARDED_BY(mu_) = 0;
-  int pulls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace muster

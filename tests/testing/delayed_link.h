@@ -38,15 +38,17 @@ class DelayedLink : public ForwardingParameterLink {
   // Delivers the oldest that waits. REQUIRES: there is one.
   void ReleasePull() { pulls_.Release(); }
 
-  void Pull(const PullRequest& request, absl::Time deadline,
-            ReplyCallback<Frame<PullReply>> done) override {
-    ForwardingParameterLink::Pull(request, deadline,
-                                  pulls_.Wrap(std::move(done)));
+  void PullTo(std::shared_ptr<ValuePlace> place, const PullRequest& request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PullReply>> done) override {
+    ForwardingParameterLink::PullTo(std::move(place), request, deadline,
+                                    pulls_.Wrap(std::move(done)));
   }
-  void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) override {
-    ForwardingParameterLink::Push(std::move(request), deadline,
-                                  pushes_.Wrap(std::move(done)));
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
+    ForwardingParameterLink::PushTo(std::move(place), std::move(request),
+                                    deadline, pushes_.Wrap(std::move(done)));
   }
 
  private:

@@ -29,12 +29,30 @@ class ForwardingParameterLink : public ParameterLink {
     link_->Load(std::move(request), deadline, std::move(done));
   }
   void Pull(const PullRequest& request, absl::Time deadline,
-            ReplyCallback<Frame<PullReply>> done) override {
-    link_->Pull(request, deadline, std::move(done));
+            ReplyCallback<Frame<PullReply>> done) final {
+    PullTo(nullptr, request, deadline, std::move(done));
   }
   void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) override {
-    link_->Push(std::move(request), deadline, std::move(done));
+            ReplyCallback<Frame<PushReply>> done) final {
+    PushTo(nullptr, std::move(request), deadline, std::move(done));
+  }
+  // Pulls and pushes with a place for the values, and (null) without.
+  void PullTo(std::shared_ptr<ValuePlace> place, const PullRequest& request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PullReply>> done) override {
+    if (place == nullptr) {
+      return link_->Pull(request, deadline, std::move(done));
+    }
+    link_->PullTo(std::move(place), request, deadline, std::move(done));
+  }
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
+    if (place == nullptr) {
+      return link_->Push(std::move(request), deadline, std::move(done));
+    }
+    link_->PushTo(std::move(place), std::move(request), deadline,
+                  std::move(done));
   }
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override {
@@ -42,6 +60,7 @@ class ForwardingParameterLink : public ParameterLink {
   }
 
   int64_t best_part_bytes() const override { return link_->best_part_bytes(); }
+  int best_window_parts() const override { return link_->best_window_parts(); }
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override {
     return link_->MapParameters(fence, size_bytes);

@@ -10,10 +10,7 @@
 namespace muster {
 
 LinkedShard::LinkedShard(LinkKind kind, Options options)
-    : kind_(kind),
-      options_(std::move(options)),
-      server_(options_.shard),
-      streams_(&server_, options_.shard.clock) {
+    : kind_(kind), options_(std::move(options)), server_(options_.shard) {
   if (kind_ == LinkKind::kInProcess) {
     link_ = &server_;
     return;
@@ -25,7 +22,7 @@ LinkedShard::LinkedShard(LinkKind kind, Options options)
 
 void LinkedShard::Serve() {
   services_.push_back(
-      MakeParameterService(&server_, &streams_, options_.shard.clock));
+      MakeParameterService(&server_, &server_.calls(), options_.shard.clock));
   if (kind_ == LinkKind::kSharedMemory && !options_.offers_none) {
     SharedMemoryListener::Options listen;
     listen.shard = &server_;

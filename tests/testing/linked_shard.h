@@ -12,7 +12,6 @@
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "proto/shared_memory_service.pb.h"
-#include "ps_server/service/exchange_streams.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_listener.h"
 #include "tests/testing/loopback_server.h"
@@ -84,7 +83,6 @@ class LinkedShard {
   const LinkKind kind_;
   Options options_;
   ShardServer server_;
-  ExchangeStreams streams_;
   std::unique_ptr<SharedMemoryListener> listener_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<LoopbackServer> grpc_server_;

@@ -2,6 +2,7 @@
 #define TESTS_TESTING_LOSSY_PARAMETER_LINK_H_
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -33,21 +34,22 @@ class LossyParameterLink : public ForwardingParameterLink {
         options_(options),
         random_(options.seed) {}
 
-  void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) override {
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
     if (Happens(options_.lose_request)) {
       return done(absl::UnavailableError("the request was lost"));
     }
     if (Happens(options_.repeat)) {
-      ForwardingParameterLink::Push(request, deadline,
-                                    [](absl::StatusOr<Frame<PushReply>>) {});
+      ForwardingParameterLink::PushTo(nullptr, request, deadline,
+                                      [](absl::StatusOr<Frame<PushReply>>) {});
     }
     if (!Happens(options_.lose_reply)) {
-      return ForwardingParameterLink::Push(std::move(request), deadline,
-                                           std::move(done));
+      return ForwardingParameterLink::PushTo(
+          std::move(place), std::move(request), deadline, std::move(done));
     }
-    ForwardingParameterLink::Push(
-        std::move(request), deadline,
+    ForwardingParameterLink::PushTo(
+        std::move(place), std::move(request), deadline,
         [done = std::move(done)](absl::StatusOr<Frame<PushReply>>) {
           done(absl::UnavailableError("the reply was lost"));
         });

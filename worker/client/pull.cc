@@ -3,6 +3,7 @@
 #include <string>
 
 #include "common/base/status_macros.h"
+#include "worker/client/part_place.h"
 #include "worker/client/transfer_plan.h"
 
 namespace muster {
@@ -85,7 +86,7 @@ PullRequest Pull::MakeRequest(const TransferWindow::Send& send) const {
 absl::Status Pull::Receive(const TransferWindow::Send& send,
                            const Frame<PullReply>& reply) {
   const PlannedPart& part = options_.model->plan.parts[send.shard][send.part];
-  if (!options_.in_place) {
+  if (!options_.in_place && !reply.is_placed) {
     RETURN_IF_ERROR(
         ScatterValues(part, options_.codec, reply.data, options_.into));
   }
@@ -97,15 +98,25 @@ absl::Status Pull::Receive(const TransferWindow::Send& send,
 
 void Pull::Send(ParameterLink* link, Transfer* transfer,
                 const TransferWindow::Send& send) {
-  link->Pull(MakeRequest(send), send.deadline,
-             [this, send, shared = transfer->shared_from_this()](
-                 const absl::StatusOr<Frame<PullReply>>& reply) {
-               // After the end the memory is the caller's again, and this gone.
-               if (!shared->Hold()) return;
-               shared->Answer(
-                   send, reply.ok() ? Receive(send, *reply) : reply.status());
-               shared->Release();
-             });
+  const auto on_reply = [this, send, shared = transfer->shared_from_this()](
+                            const absl::StatusOr<Frame<PullReply>>& reply) {
+    // After the end the memory is the caller's again, and this gone.
+    if (!shared->Hold()) return;
+    shared->Answer(send, reply.ok() ? Receive(send, *reply) : reply.status());
+    shared->Release();
+  };
+  if (options_.in_place) {
+    return link->Pull(MakeRequest(send), send.deadline, on_reply);
+  }
+  const PlannedPart& part = options_.model->plan.parts[send.shard][send.part];
+  const auto place = std::make_shared<PartPlace>(transfer, part, options_.codec,
+                                                 options_.into);
+  link->PullTo(
+      place, MakeRequest(send), send.deadline,
+      [place, on_reply](const absl::StatusOr<Frame<PullReply>>& reply) {
+        place->Close();
+        on_reply(reply);
+      });
 }
 
 }  // namespace muster

@@ -84,7 +84,7 @@ class Pull {
 
  private:
   PullRequest MakeRequest(const TransferWindow::Send& send) const;
-  // Writes a part's values to where they go.
+  // Writes a part's values to where they go, unless the link has.
   absl::Status Receive(const TransferWindow::Send& send,
                        const Frame<PullReply>& reply);
   bool IsReadyLocked(int tensor) const ABSL_SHARED_LOCKS_REQUIRED(mu_) {

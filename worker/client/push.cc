@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
+#include "worker/client/part_place.h"
 #include "worker/client/pinned_cord.h"
 
 namespace muster {
@@ -133,11 +134,23 @@ void Push::Send(ParameterLink* link, Transfer* transfer,
     absl::MutexLock lock(&mu_);
     times_[send.shard][send.part].left = options_.clock->Now();
   }
-  link->Push({MakeHeader(send), *std::move(data)}, send.deadline,
-             [this, send, shared = transfer->shared_from_this()](
-                 const absl::StatusOr<Frame<PushReply>>& reply) {
-               OnReply(send, reply, shared.get());
-             });
+  const auto on_reply = [this, send, shared = transfer->shared_from_this()](
+                            const absl::StatusOr<Frame<PushReply>>& reply) {
+    OnReply(send, reply, shared.get());
+  };
+  Frame<PushPart> request{MakeHeader(send), *std::move(data)};
+  if (options_.into.empty()) {
+    return link->Push(std::move(request), send.deadline, on_reply);
+  }
+  const PlannedPart& part = options_.model->plan.parts[send.shard][send.part];
+  const auto place = std::make_shared<PartPlace>(
+      transfer, part, options_.values_codec, options_.into);
+  link->PushTo(
+      place, std::move(request), send.deadline,
+      [place, on_reply](const absl::StatusOr<Frame<PushReply>>& reply) {
+        place->Close();
+        on_reply(reply);
+      });
 }
 
 void Push::OnReply(const TransferWindow::Send& send,
@@ -164,6 +177,7 @@ absl::Status Push::Receive(const TransferWindow::Send& send,
     times.has_values = true;
     times.new_version = reply.header.version();
   }
+  if (reply.is_placed) return absl::OkStatus();
   return ScatterValues(options_.model->plan.parts[send.shard][send.part],
                        options_.values_codec, reply.data, options_.into);
 }

@@ -176,7 +176,7 @@ class Push {
                const absl::StatusOr<Frame<PushReply>>& reply,
                Transfer* transfer);
   void Count(const TransferWindow::Send& send, const PushReply& reply);
-  // Writes the new values of a part to where they go.
+  // Writes the new values of a part to where they go, unless the link has.
   absl::Status Receive(const TransferWindow::Send& send,
                        const Frame<PushReply>& reply);
   void TellEncoder(const absl::Status& outcome)

@@ -129,6 +129,9 @@ std::shared_ptr<Transfer> ShardGroup::Start(
     TransferOptions options = options_.transfer;
     options.seed = id;
     TransferWindow window(options, part_bytes, options_.ps_names);
+    for (int i = 0; i < size(); ++i) {
+      window.SuitWay(i, link(i).best_window_parts());
+    }
     if (parts == PartsAre::kClosed) window.CloseParts();
     transfer = std::make_shared<Transfer>(
         Transfer::Environment{options_.clock, timers_, options_.reporter},

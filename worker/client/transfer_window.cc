@@ -41,6 +41,7 @@ TransferWindow::TransferWindow(
     shards_.emplace_back(std::move(shard_names[i]),
                          Backoff(options.backoff, options.seed + i));
     Shard& shard = shards_.back();
+    if (options.window_parts > 0) shard.window_parts = options.window_parts;
     for (const int64_t bytes : part_bytes[i]) {
       Part& part = shard.parts.emplace_back();
       part.bytes = bytes;
@@ -49,6 +50,10 @@ TransferWindow::TransferWindow(
       ++shard.done;
     }
   }
+}
+
+void TransferWindow::SuitWay(int shard, int window_parts) {
+  if (options_.window_parts == 0) shards_[shard].window_parts = window_parts;
 }
 
 void TransferWindow::CloseParts() {
@@ -204,7 +209,7 @@ void TransferWindow::FillWindow(Shard* shard, int index, absl::Time now,
     }
     if (part.state == PartState::kPausing) {
       --shard->pausing;
-    } else if (shard->in_flight + shard->pausing >= options_.window_parts) {
+    } else if (shard->in_flight + shard->pausing >= shard->window_parts) {
       if (pausing_ahead == 0) break;
       continue;
     }

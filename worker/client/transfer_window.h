@@ -18,9 +18,8 @@
 namespace muster {
 
 struct TransferOptions {
-  // Parts on their way to one shard. 4 keep a connection busy while the shard
-  // applies; more only queue.
-  int window_parts = 4;
+  // Parts on their way to one shard; 0: as many as suit the way to it.
+  int window_parts = 0;
   // From the first failure of a part without a success of its shard between.
   // Long enough for a broken connection, short enough that a worker soon says
   // which ps it waits for: that is the session's part, which starts then.
@@ -45,6 +44,7 @@ struct TransferOptions {
 class TransferWindow {
  public:
   static constexpr int kPatience = 12;
+  static constexpr int kWindowParts = 4;
   // A shard with parts on their way that answers none for so long is named.
   static constexpr absl::Duration kSilence = absl::Seconds(2);
 
@@ -74,6 +74,10 @@ class TransferWindow {
   TransferWindow(const TransferOptions& options,
                  const std::vector<std::vector<int64_t>>& part_bytes,
                  std::vector<std::string> shard_names);
+
+  // So many parts suit the way to `shard` (ParameterLink::best_window_parts);
+  // without this call kWindowParts do. Before Start.
+  void SuitWay(int shard, int window_parts);
 
   // No part is sent until it is opened. Before Start.
   void CloseParts();
@@ -114,6 +118,7 @@ class TransferWindow {
     std::string name;
     std::vector<Part> parts;
     Backoff backoff;
+    int window_parts = kWindowParts;
     int in_flight = 0;
     // Parts between two attempts. They keep their places in the window: a shard
     // that is away must not be offered every part of the model.

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
@@ -27,7 +28,15 @@ absl::Status CheckProtocol(const HelloReply& reply, const std::string& ps) {
       ps, " speaks protocol ", reply.protocol_version(), " (version '",
       absl::CHexEscape(reply.muster_version().substr(0, kMaxVersionChars)),
       "'), this worker speaks protocol ", kProtocolVersion, " (version '",
-      kMusterVersion, "'); install one version everywhere"));
+      kMusterVersion, "'); ", kOtherProtocolAdvice));
+}
+
+// A ps of protocol 6 or before refuses this one without a word of what to do.
+std::string WithAdvice(std::string refusal) {
+  const bool lacks_advice = absl::StrContains(refusal, "speaks protocol") &&
+                            !absl::StrContains(refusal, kOtherProtocolAdvice);
+  if (lacks_advice) absl::StrAppend(&refusal, "; ", kOtherProtocolAdvice);
+  return refusal;
 }
 
 }  // namespace
@@ -52,9 +61,9 @@ void Connecting::On(const HelloEvent& event) {
   }
   const absl::Status& status = event.reply.status();
   if (core_.end().is_leaving() || IsTransient(status)) return;
-  core_.ExitWith(
-      {ExitCodeOfRefusal(status),
-       absl::StrCat(ps, " refused: ", WithoutPsName(status.message(), ps))});
+  core_.ExitWith({ExitCodeOfRefusal(status),
+                  WithAdvice(absl::StrCat(
+                      ps, " refused: ", WithoutPsName(status.message(), ps)))});
 }
 
 // Before this task replaces another start of itself, which may be another

@@ -5,9 +5,8 @@
 
 namespace muster {
 
-// The calls whose request or reply has tensors, as streams and shared memory
-// name them: by the number of their field in ExchangeRequest and ExchangeReply.
-// From outside it may be any number.
+// The calls whose request or reply has tensors, by the number that shared
+// memory and TCP name them with. From outside it may be any number.
 enum class DataMethod : uint32_t {
   kLoad = 11,
   kPull = 12,

@@ -50,7 +50,7 @@ std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
 
-  // A stream outlives it; the next one is on a new connection.
+  // Calls under way outlive it; the next ones are on a new connection.
   if (settings.max_connection_age != absl::InfiniteDuration()) {
     builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
                                 static_cast<int>(absl::ToInt64Milliseconds(
@@ -58,7 +58,8 @@ std::unique_ptr<BufferQuota> ApplyServerSettings(const ServerSettings& settings,
   }
 
   // Limits for a hostile or broken peer: header memory, a handshake that never
-  // ends (default 120 s), calls per connection.
+  // ends (default 120 s), calls under way on a connection (a worker has a few
+  // parts of each transfer there; what waits beyond costs only the sender).
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 * 1024);
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 64);

@@ -24,13 +24,13 @@ namespace muster {
 namespace {
 
 constexpr char kMethod[] = "/muster.Benchmark/Echo";
-// As TransferOptions::window_parts.
+// As TransferWindow::kWindowParts.
 constexpr int kWindowParts = 4;
 
 // The parts of one step on their way there and back.
-class Exchange {
+class RoundTrip {
  public:
-  Exchange(UnaryCaller* caller, const std::string& from, std::string* into)
+  RoundTrip(UnaryCaller* caller, const std::string& from, std::string* into)
       : caller_(caller),
         from_(from),
         into_(into),
@@ -109,7 +109,7 @@ class GrpcFrames : public Workload {
                                     grpc::InsecureChannelCredentials())) {}
 
   absl::Status Step(int) override {
-    return Exchange(&caller_, gradient_, &parameter_).Run();
+    return RoundTrip(&caller_, gradient_, &parameter_).Run();
   }
 
   absl::Status Check() override {

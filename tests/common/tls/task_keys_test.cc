@@ -1,6 +1,8 @@
 #include "common/tls/task_keys.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/file_descriptor.h"
+#include "common/rpc/byte_channel.h"
 #include "common/rpc/channel_settings.h"
 #include "common/rpc/connection_cause.h"
 #include "common/rpc/server/server_listener.h"
@@ -130,6 +134,22 @@ class TaskKeysTest : public testing::Test {
     return Call(Open(keys->credentials(), ps));
   }
 
+  // A worker's connection without gRPC to the server's task, which it takes for
+  // this ps, as far as the handshake goes.
+  std::pair<std::unique_ptr<ByteChannel>, std::unique_ptr<ByteChannel>> Connect(
+      const TaskKeys& worker, int ps = 0) {
+    int fds[2] = {};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    auto dialer =
+        *worker.credentials().dial_over(FileDescriptor(fds[0]), "ps", ps);
+    auto accepter = *keys_->credentials().accept_over(FileDescriptor(fds[1]));
+    for (int i = 0; i < 3; ++i) {
+      dialer->Handshake().IgnoreError();
+      accepter->Handshake().IgnoreError();
+    }
+    return {std::move(dialer), std::move(accepter)};
+  }
+
   // The time by which the clocks of all are ahead.
   std::atomic<int> hours_ = 0;
   const std::unique_ptr<Certificates> own_ = MakeCertificates();
@@ -201,6 +221,34 @@ TEST_F(TaskKeysTest, NewCertificatesAreTakenAndConnectionsStay) {
   EXPECT_EQ(channel->GetState(/*try_to_connect=*/false), GRPC_CHANNEL_READY);
   EXPECT_EQ(Call(channel), "");
   EXPECT_EQ(Call(Open(worker->credentials())), "");
+}
+
+TEST_F(TaskKeysTest, ChannelsWithoutGrpc_ProveBothEnds) {
+  const auto worker = KeysOf("worker", 1, *own_, &client_said_);
+  const auto [dialer, accepter] = Connect(*worker, /*ps=*/0);
+  EXPECT_EQ(dialer->PeerCertificate(), own_->Read("ps-0.pem"));
+  EXPECT_EQ(accepter->PeerCertificate(), own_->Read("worker-1.pem"));
+  const auto [other_dialer, other_accepter] = Connect(*worker, /*ps=*/1);
+  EXPECT_THAT(other_dialer->Handshake(),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       HasSubstr("wanted that of /job:ps/task:1")));
+  EXPECT_EQ(other_dialer->PeerCertificate(), "");
+}
+
+TEST_F(TaskKeysTest, NewCertificates_AreShownByNewChannelsAlone) {
+  const auto worker = KeysOf("worker", 1, *own_, &client_said_);
+  const auto [dialer, accepter] = Connect(*worker);
+  const std::string old = own_->Read("ps-0.pem");
+  ASSERT_THAT(own_->Issue("ps-0"), IsOk());
+  AwaitLine(server_said_, {"I TLS: new certificates: CN=ps-0"});
+  const auto [new_dialer, new_accepter] = Connect(*worker);
+  EXPECT_EQ(new_dialer->PeerCertificate(), own_->Read("ps-0.pem"));
+  EXPECT_EQ(dialer->PeerCertificate(), old);
+  std::string bytes = "x";
+  const iovec piece = {bytes.data(), bytes.size()};
+  ASSERT_THAT(accepter->Send({&piece, 1}), IsOkAndHolds(1));
+  ASSERT_THAT(accepter->Flush(), IsOkAndHolds(true));
+  EXPECT_THAT(dialer->Receive({&piece, 1}), IsOkAndHolds(1));
 }
 
 TEST_F(TaskKeysTest, AHalfWrittenPairIsSaidAndNotTaken) {

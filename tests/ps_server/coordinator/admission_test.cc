@@ -57,7 +57,9 @@ TEST_F(AdmissionTest, TakesTasksThatTrainAndSpeakThisProtocol) {
               StatusIs(absl::StatusCode::kInvalidArgument));
   RegisterRequest request = MakeRequest(worker_);
   request.set_protocol_version(kProtocolVersion + 1);
-  EXPECT_THAT(Check(request), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Check(request),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("it goes on from its checkpoint")));
 }
 
 TEST_F(AdmissionTest, HasRoomForKnownTasksAndFewOthers) {

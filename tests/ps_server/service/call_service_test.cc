@@ -15,9 +15,9 @@
 #include "gtest/gtest.h"
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/coordination_server.h"
-#include "ps_server/service/entrance.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/await_reply.h"
+#include "tests/testing/fixed_entrance.h"
 #include "tests/testing/loopback_server.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/client/link/grpc_coordination_link.h"
@@ -29,20 +29,6 @@ using ::testing::HasSubstr;
 
 // Bytes that are no message: a field that is longer than they are.
 constexpr char kNoMessage[] = "\x0a\x7f";
-
-// Takes every peer for one caller.
-class FixedEntrance : public Entrance {
- public:
-  explicit FixedEntrance(const Caller* caller)
-      : Entrance(Options()), caller_(caller) {}
-
-  Caller Identify(const grpc::CallbackServerContext&) const override {
-    return *caller_;
-  }
-
- private:
-  const Caller* const caller_;
-};
 
 // Calls with a few handlers, and a link to them over gRPC.
 class CallServiceTest : public testing::Test {
@@ -273,7 +259,7 @@ TEST(CallTableTest, APsAnswersEveryRpcOfTheProtos) {
   std::set<std::string> served = PathsOf(shard.calls());
   for (const AnyMethod& row :
        {AnyMethod(kLoadCall), AnyMethod(kPullCall), AnyMethod(kPushCall),
-        AnyMethod(kReadSnapshotCall), AnyMethod(kExchangeCall)}) {
+        AnyMethod(kReadSnapshotCall)}) {
     EXPECT_TRUE(served.insert(row.path).second) << row.path;
   }
   EXPECT_EQ(served, PathsOf(*PullRequest::descriptor()->file()));

@@ -50,14 +50,15 @@ class SilentLink : public ForwardingParameterLink {
   SilentLink(ParameterLink* link, JumpingClock* clock, std::atomic<int>* lost)
       : ForwardingParameterLink(link), clock_(clock), lost_(lost) {}
 
-  void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) override {
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
     if (lost_->fetch_sub(1) <= 0) {
-      return ForwardingParameterLink::Push(std::move(request), deadline,
-                                           std::move(done));
+      return ForwardingParameterLink::PushTo(
+          std::move(place), std::move(request), deadline, std::move(done));
     }
-    ForwardingParameterLink::Push(
-        std::move(request), deadline,
+    ForwardingParameterLink::PushTo(
+        std::move(place), std::move(request), deadline,
         [this, done = std::move(done)](absl::StatusOr<Frame<PushReply>>) {
           clock_->Jump(absl::Seconds(6));
           done(absl::UnavailableError("connection reset"));

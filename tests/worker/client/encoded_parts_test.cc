@@ -32,8 +32,9 @@ class RecordingLink : public LossyParameterLink {
  public:
   using LossyParameterLink::LossyParameterLink;
 
-  void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) override {
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
     {
       absl::MutexLock lock(&mu_);
       const auto key =
@@ -46,7 +47,8 @@ class RecordingLink : public LossyParameterLink {
         EXPECT_EQ(it->second, bytes) << "step " << key.first;
       }
     }
-    LossyParameterLink::Push(std::move(request), deadline, std::move(done));
+    LossyParameterLink::PushTo(std::move(place), std::move(request), deadline,
+                               std::move(done));
   }
 
   int64_t bytes_of_step(int64_t step) {

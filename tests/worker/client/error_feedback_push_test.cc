@@ -37,8 +37,9 @@ class FencingLink : public LossyParameterLink {
  public:
   using LossyParameterLink::LossyParameterLink;
 
-  void Push(Frame<PushPart> request, absl::Time deadline,
-            ReplyCallback<Frame<PushReply>> done) override {
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
     if (request.header.step() == fenced_step) {
       return done(FencedError("the shard has moved on"));
     }
@@ -55,7 +56,8 @@ class FencingLink : public LossyParameterLink {
       EXPECT_TRUE(sent_.emplace(key, bytes).first->second == bytes)
           << "step " << key.first << " part " << key.second;
     }
-    LossyParameterLink::Push(std::move(request), deadline, std::move(done));
+    LossyParameterLink::PushTo(std::move(place), std::move(request), deadline,
+                               std::move(done));
   }
 
   int64_t fenced_step = -1;

@@ -65,6 +65,31 @@ class ShardGroupTest : public testing::Test {
   std::vector<uint64_t> incarnations_;
 };
 
+// A way whose best parts are half as large as others'.
+class HalfPartsLink : public FakeParameterLink {
+ public:
+  using FakeParameterLink::FakeParameterLink;
+  int64_t best_part_bytes() const override { return kMaxPartBytes / 2; }
+};
+
+TEST_F(ShardGroupTest, SmallerParts_HaveAWindowOfAsManyBytes) {
+  ShardGroup::Options options;
+  options.clock = &clock_;
+  options.ps_names = {"/job:ps/task:0", "/job:ps/task:1"};
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  links.push_back(std::make_unique<HalfPartsLink>(shards_[0].get()));
+  links.push_back(std::make_unique<FakeParameterLink>(shards_[1].get()));
+  ShardGroup group(options, std::move(links));
+  std::vector<int> sent(2, 0);
+  const std::vector<int64_t> parts(20, 1);
+  const auto transfer = group.Start(
+      {parts, parts}, ShardGroup::PartsAre::kOpen,
+      [&](Transfer*, const TransferWindow::Send& send) { ++sent[send.shard]; },
+      [](const absl::Status&, int64_t) {});
+  EXPECT_THAT(sent, ElementsAre(8, 4));
+  transfer->Cancel(absl::CancelledError("seen"));
+}
+
 TEST_F(ShardGroupTest, TellsWhetherTheFencesAreNew) {
   EXPECT_FALSE(group_->SetEpoch(1, {11, 12}));
   EXPECT_TRUE(group_->SetEpoch(1, {11, 13}));

@@ -52,6 +52,22 @@ TEST(TransferWindowTest, KeepsAWindowForEachShard) {
   EXPECT_EQ(next.sends[0].part, 2);
 }
 
+TEST(TransferWindowTest, WindowWithoutAnOption_SuitsTheWay) {
+  const std::vector<int64_t> parts(20, 1);
+  TransferWindow machine = MakeMachine({parts, parts});
+  machine.SuitWay(0, 8);
+  EXPECT_EQ(machine.Start(kStart).sends.size(),
+            8 + TransferWindow::kWindowParts);
+}
+
+TEST(TransferWindowTest, WindowOfTheOptions_StaysWhatItIs) {
+  TransferOptions options;
+  options.window_parts = 2;
+  TransferWindow machine = MakeMachine({std::vector<int64_t>(20, 1)}, options);
+  machine.SuitWay(0, 8);
+  EXPECT_EQ(machine.Start(kStart).sends.size(), 2);
+}
+
 TEST(TransferWindowTest, ADamagedPartIsSentAgainButNotForEver) {
   const absl::Status damaged =
       Damaged(absl::InvalidArgumentError("malformed muster.PushPart frame"));

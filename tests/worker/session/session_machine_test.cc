@@ -233,8 +233,25 @@ TEST_F(SessionMachineTest, OtherProtocolEndsItAtOnceNamingBoth) {
                         kProtocolVersion + 1, " (version '9.9\\n')")),
                     HasSubstr(absl::StrCat("this worker speaks protocol ",
                                            kProtocolVersion, " (version '",
-                                           kMusterVersion, "')"))));
+                                           kMusterVersion, "')")),
+                    HasSubstr("it goes on from its checkpoint")));
   EXPECT_EQ(Get<SendRegister>(), nullptr);
+}
+
+// Its words are those of protocol 6, which do not say what to do.
+TEST_F(SessionMachineTest, RefusalOfAnOlderPs_EndsItWithWhatToDo) {
+  Start(/*chief=*/true);
+  Send(TickEvent{});
+  Send(HelloEvent{0, absl::FailedPreconditionError(
+                         "Hello from /job:worker/task:0: it speaks protocol 7 "
+                         "(version '0.1.0'), this ps speaks protocol 6 "
+                         "(version '0.1.0'); install one version everywhere")});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
+  EXPECT_THAT(Get<Exit>()->text,
+              AllOf(HasSubstr("this ps speaks protocol 6 (version '0.1.0')"),
+                    HasSubstr("stop the job, and start it with one version "
+                              "everywhere: it goes on from its checkpoint")));
 }
 
 TEST_F(SessionMachineTest, RefusedCredentialsEndItWithTheirOwnCode) {

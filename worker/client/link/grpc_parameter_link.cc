@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/rpc/call_table.h"
 #include "common/rpc/frame/frame_codec.h"
 
 namespace muster {
@@ -9,10 +10,11 @@ namespace {
 
 // Sends a request that is answered by a frame.
 template <typename Header>
-void SendFrame(StreamCaller* caller, const ExchangeBody& request,
-               absl::Time deadline, ReplyCallback<Frame<Header>> done) {
+void SendFrame(UnaryCaller* caller, const AnyMethod& method,
+               grpc::ByteBuffer request, absl::Time deadline,
+               ReplyCallback<Frame<Header>> done) {
   caller->Call(
-      request, deadline,
+      method.path, std::move(request), deadline,
       [done = std::move(done)](const absl::StatusOr<grpc::ByteBuffer>& bytes) {
         if (!bytes.ok()) return done(bytes.status());
         done(DecodeFrame<Header>(*bytes));
@@ -37,8 +39,7 @@ void GrpcParameterLink::CallBytes(const AnyMethod& method, std::string request,
 void GrpcParameterLink::Load(Frame<LoadPart> request, absl::Time deadline,
                              ReplyCallback<LoadReply> done) {
   SendFrame<LoadReply>(
-      &data_, {DataMethod::kLoad, EncodeFrame(request.header, request.data)},
-      deadline,
+      &data_, kLoadCall, EncodeFrame(request.header, request.data), deadline,
       [done = std::move(done)](const absl::StatusOr<Frame<LoadReply>>& reply) {
         if (!reply.ok()) return done(reply.status());
         done(reply->header);
@@ -47,22 +48,20 @@ void GrpcParameterLink::Load(Frame<LoadPart> request, absl::Time deadline,
 
 void GrpcParameterLink::Pull(const PullRequest& request, absl::Time deadline,
                              ReplyCallback<Frame<PullReply>> done) {
-  SendFrame(&data_, {DataMethod::kPull, EncodeFrame(request, absl::Cord())},
-            deadline, std::move(done));
+  SendFrame(&data_, kPullCall, EncodeFrame(request, absl::Cord()), deadline,
+            std::move(done));
 }
 
 void GrpcParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
                              ReplyCallback<Frame<PushReply>> done) {
-  SendFrame(&data_,
-            {DataMethod::kPush, EncodeFrame(request.header, request.data)},
+  SendFrame(&data_, kPushCall, EncodeFrame(request.header, request.data),
             deadline, std::move(done));
 }
 
 void GrpcParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<Frame<SnapshotPart>> done) {
-  SendFrame(&data_,
-            {DataMethod::kReadSnapshot, EncodeFrame(request, absl::Cord())},
+  SendFrame(&data_, kReadSnapshotCall, EncodeFrame(request, absl::Cord()),
             deadline, std::move(done));
 }
 

@@ -8,14 +8,13 @@
 #include "common/rpc/parameter_link.h"
 #include "grpcpp/security/credentials.h"
 #include "worker/client/link/peer_failure.h"
-#include "worker/client/link/stream_caller.h"
 #include "worker/client/link/unary_caller.h"
 
 namespace muster {
 
-// A ParameterLink over gRPC. Two connections to the ps: one with a long-lived
-// stream for messages with tensors, one for unary calls with the others, so
-// that a Hello never waits behind 1 MiB parts.
+// A ParameterLink over gRPC, in unary calls. Two connections to the ps: one for
+// messages with tensors, one for the others, so that a Hello never waits behind
+// 1 MiB parts.
 // Connects by itself, lazily and again after a loss; nothing is repeated here.
 // The destructor cancels what is on its way and waits for its callbacks.
 class GrpcParameterLink : public ParameterLink {
@@ -38,7 +37,7 @@ class GrpcParameterLink : public ParameterLink {
 
  private:
   UnaryCaller control_;
-  StreamCaller data_;
+  UnaryCaller data_;
 };
 
 }  // namespace muster

@@ -7,7 +7,6 @@
 #include "common/rpc/call_table.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/error_reason.h"
-#include "common/rpc/frame/data_method.h"
 #include "common/rpc/protocol.h"
 #include "common/shared_memory/handshake.h"
 #include "common/shared_memory/memory_segment.h"
@@ -22,6 +21,10 @@ namespace {
 // while the first part is copied in and the last one out, only one side works.
 // Over gRPC such parts cost more in messages than they gain.
 constexpr int64_t kMemoryPartBytes = kMaxPartBytes / 2;
+
+// No round trip to fill; half of the slots, so that two transfers at a time
+// (a pull beside a push) find their own.
+constexpr int kMemoryWindowParts = kNumSlots / 2;
 
 template <typename Reply>
 SharedMemoryCaller::DoneCallback ParseAnswer(ReplyCallback<Reply> done) {
@@ -93,6 +96,10 @@ std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {
 
 int64_t SharedMemoryLink::best_part_bytes() const {
   return memory() == nullptr ? grpc_->best_part_bytes() : kMemoryPartBytes;
+}
+
+int SharedMemoryLink::best_window_parts() const {
+  return memory() == nullptr ? grpc_->best_window_parts() : kMemoryWindowParts;
 }
 
 absl::Status SharedMemoryLink::NoMemory() const {
@@ -298,49 +305,58 @@ ReplyCallback<Reply> SharedMemoryLink::SayIfAnswered(
 
 // ---- Messages with tensors ------------------------------------------------
 
-void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
-                            ReplyCallback<LoadReply> done) {
+template <typename Reply, typename Request>
+bool SharedMemoryLink::CallMemory(DataMethod method, const Request& request,
+                                  absl::Time deadline,
+                                  ReplyCallback<Reply>* done) {
   const std::shared_ptr<SharedMemoryCaller> shared = memory();
   if (shared != nullptr) {
-    return shared->Call(DataMethod::kLoad, ToSlotMessage(request), deadline,
-                        ParseAnswer<LoadReply>(std::move(done)));
+    shared->Call(method, ToSlotMessage(request), deadline,
+                 ParseAnswer<Reply>(std::move(*done)));
+    return true;
   }
-  if (options_.required) return done(NoMemory());
+  if (options_.required) (*done)(NoMemory());
+  return options_.required;
+}
+
+void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
+                            ReplyCallback<LoadReply> done) {
+  if (CallMemory(DataMethod::kLoad, request, deadline, &done)) return;
   grpc_->Load(std::move(request), deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
                             ReplyCallback<Frame<PullReply>> done) {
-  const std::shared_ptr<SharedMemoryCaller> shared = memory();
-  if (shared != nullptr) {
-    return shared->Call(DataMethod::kPull, ToSlotMessage(request), deadline,
-                        ParseAnswer<Frame<PullReply>>(std::move(done)));
-  }
-  if (options_.required) return done(NoMemory());
+  if (CallMemory(DataMethod::kPull, request, deadline, &done)) return;
   grpc_->Pull(request, deadline, SayIfAnswered(std::move(done)));
+}
+
+void SharedMemoryLink::PullTo(std::shared_ptr<ValuePlace> place,
+                              const PullRequest& request, absl::Time deadline,
+                              ReplyCallback<Frame<PullReply>> done) {
+  if (CallMemory(DataMethod::kPull, request, deadline, &done)) return;
+  grpc_->PullTo(std::move(place), request, deadline,
+                SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
                             ReplyCallback<Frame<PushReply>> done) {
-  const std::shared_ptr<SharedMemoryCaller> shared = memory();
-  if (shared != nullptr) {
-    return shared->Call(DataMethod::kPush, ToSlotMessage(request), deadline,
-                        ParseAnswer<Frame<PushReply>>(std::move(done)));
-  }
-  if (options_.required) return done(NoMemory());
+  if (CallMemory(DataMethod::kPush, request, deadline, &done)) return;
   grpc_->Push(std::move(request), deadline, SayIfAnswered(std::move(done)));
+}
+
+void SharedMemoryLink::PushTo(std::shared_ptr<ValuePlace> place,
+                              Frame<PushPart> request, absl::Time deadline,
+                              ReplyCallback<Frame<PushReply>> done) {
+  if (CallMemory(DataMethod::kPush, request, deadline, &done)) return;
+  grpc_->PushTo(std::move(place), std::move(request), deadline,
+                SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<Frame<SnapshotPart>> done) {
-  const std::shared_ptr<SharedMemoryCaller> shared = memory();
-  if (shared != nullptr) {
-    return shared->Call(DataMethod::kReadSnapshot, ToSlotMessage(request),
-                        deadline,
-                        ParseAnswer<Frame<SnapshotPart>>(std::move(done)));
-  }
-  if (options_.required) return done(NoMemory());
+  if (CallMemory(DataMethod::kReadSnapshot, request, deadline, &done)) return;
   grpc_->ReadSnapshot(request, deadline, SayIfAnswered(std::move(done)));
 }
 

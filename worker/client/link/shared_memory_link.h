@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
+#include "common/rpc/frame/data_method.h"
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/slot_ring.h"
 #include "proto/shared_memory_service.pb.h"
@@ -49,6 +50,7 @@ class SharedMemoryLink : public ParameterLink {
   ~SharedMemoryLink() override;
 
   int64_t best_part_bytes() const override;
+  int best_window_parts() const override;
   void CallBytes(const AnyMethod& method, std::string request,
                  absl::Time deadline, ReplyCallback<std::string> done) override;
   void Load(Frame<LoadPart> request, absl::Time deadline,
@@ -59,6 +61,13 @@ class SharedMemoryLink : public ParameterLink {
             ReplyCallback<Frame<PushReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
+  // Values that come through memory are given where they lie in it.
+  void PullTo(std::shared_ptr<ValuePlace> place, const PullRequest& request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PullReply>> done) override;
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override;
   // Asks for an offer of its own. A ps that refuses two in a row is talked to
   // over gRPC from there on, unless memory is required.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
@@ -75,6 +84,11 @@ class SharedMemoryLink : public ParameterLink {
   // Null while there is none.
   std::shared_ptr<SharedMemoryCaller> memory() const;
   absl::Status NoMemory() const;
+  // Whether the call needs no other link: it went through memory, or was
+  // refused since memory is required. Else `done` is left.
+  template <typename Reply, typename Request>
+  bool CallMemory(DataMethod method, const Request& request,
+                  absl::Time deadline, ReplyCallback<Reply>* done);
 
   // A Hello, which is answered when there is memory, or when it is said why
   // not.

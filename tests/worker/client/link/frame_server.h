@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// A LoopbackServer that answers every unary method, and every call on an
-// Exchange stream as if it were unary, through one function over bytes.
+// A LoopbackServer that answers every unary method through one function over
+// bytes.
 class FrameServer {
  public:
   // Called on gRPC threads with the method's path.

@@ -113,7 +113,8 @@ TEST_F(GrpcParameterLinkTest, KeepsTheFencedMessage) {
 
 TEST_F(GrpcParameterLinkTest, RefusesAMessageOverTheLimit) {
   EXPECT_THAT(Push(1, kMaxPartBytes + kMaxHeaderBytes + 1),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("Sent message larger than max")));
 }
 
 TEST_F(GrpcParameterLinkTest, TheServerRefusesAMessageOverTheLimit) {

@@ -140,6 +140,7 @@ TEST_F(SharedMemoryLinkTest, WantsSmallerPartsWhileThereIsMemory) {
   EXPECT_EQ(link->best_part_bytes(), kMaxPartBytes);
   ASSERT_THAT(Hello(link), IsOk());
   EXPECT_LT(link->best_part_bytes(), kMaxPartBytes);
+  EXPECT_EQ(link->best_window_parts(), 4);
   EXPECT_EQ(link->best_part_bytes() % (kBlockElements * 4), 0);
 }
 

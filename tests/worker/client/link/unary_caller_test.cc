@@ -1,11 +1,19 @@
 #include "worker/client/link/unary_caller.h"
 
 #include <memory>
+#include <string>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "common/base/clock.h"
+#include "common/rpc/peer_channel.h"
+#include "common/rpc/protocol.h"
+#include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "tests/testing/loopback_server.h"
+#include "tests/testing/status_matchers.h"
 
 namespace muster {
 namespace {
@@ -35,6 +43,52 @@ TEST(UnaryCallerTest, NoCallHoldsTheChannelWhenTheCallerIsGone) {
     }
     ASSERT_EQ(channel.use_count(), 1) << "after repeat " << i;
   }
+}
+
+// Serves calls whose messages it never reads.
+class UnreadService : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext*) override {
+    return new Unread;
+  }
+
+ private:
+  class Unread : public grpc::ServerGenericBidiReactor {
+    void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+    void OnDone() override { delete this; }
+  };
+};
+
+void CountDown(void* counter) {
+  static_cast<absl::BlockingCounter*>(counter)->DecrementCount();
+}
+
+TEST(UnaryCallerTest, APeerThatNeverReadsKeepsNoMemoryOfTheCaller) {
+  constexpr int kCalls = 16;
+  UnreadService service;
+  const LoopbackServer server([&service](grpc::ServerBuilder* builder) {
+    builder->RegisterCallbackGenericService(&service);
+  });
+  const std::string memory(kMaxPartBytes, 'g');
+  absl::BlockingCounter released(kCalls);
+  absl::BlockingCounter answered(kCalls);
+  UnaryCaller caller({"/job:ps/task:0", server.address()},
+                     PeerChannel::Opener(server.address(),
+                                         grpc::InsecureChannelCredentials()));
+  for (int call = 0; call < kCalls; ++call) {
+    const grpc::Slice slice(const_cast<char*>(memory.data()), memory.size(),
+                            &CountDown, &released);
+    caller.Call("/muster.ParameterService/Push", grpc::ByteBuffer(&slice, 1),
+                MonotonicClock().Now() + absl::Milliseconds(200),
+                [&](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+                  EXPECT_THAT(reply,
+                              StatusIs(absl::StatusCode::kDeadlineExceeded));
+                  answered.DecrementCount();
+                });
+  }
+  answered.Wait();
+  released.Wait();
 }
 
 }  // namespace
