@@ -51,8 +51,8 @@ class NetworkTest(harness.TestCase):
         for worker in workers:
             self.assertEqual(worker.wait(), 0)
             # Though it is one machine: no socket leads out of a namespace.
-            self.assertIn("link to /job:ps/task:0: gRPC; no shared memory: the "
-                          "ps is not on this machine", worker.output)
+            self.assertIn("link to /job:ps/task:0: no shared memory: the ps is "
+                          "not on this machine", worker.output)
         self.assertEqual(ps.wait(), 0)
         result = self.result("train0")
         self.assertEqual(result["global_step"], 60)

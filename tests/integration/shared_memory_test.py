@@ -115,8 +115,8 @@ class SharedMemoryTest(harness.TestCase):
         self.assertEqual(worker.wait(), 0)
         said = re.findall(LINK + ".*", worker.output)
         self.assertEqual(said, [
-            "link to /job:ps/task:0: gRPC; no shared memory: the ps offers "
-            "none"])
+            "link to /job:ps/task:0: no shared memory: the ps offers none",
+            "link to /job:ps/task:0: gRPC; no TCP: the ps offers none"])
 
     def test_where_it_is_required_a_ps_that_offers_none_is_an_error(self):
         cluster = self.write_cluster()
@@ -125,6 +125,22 @@ class SharedMemoryTest(harness.TestCase):
         self.assertEqual(worker.wait(), 2)
         self.assertIn("start the worker with --link=auto or grpc",
                       worker.output)
+
+    def test_where_tcp_is_required_a_ps_that_offers_none_is_an_error(self):
+        cluster = self.write_cluster()
+        self.start_ps(cluster, 0, "--link=grpc")
+        worker = self.start_training(cluster, "--link=tcp")
+        self.assertEqual(worker.wait(), 2)
+        self.assertIn("no TCP: the ps offers none; start the worker with "
+                      "--link=auto or grpc", worker.output)
+
+    def test_tcp_carries_tensors_within_a_machine_too(self):
+        cluster = self.write_cluster()
+        self.start_ps(cluster, 0)
+        worker = self.start_training(cluster, "--link=tcp", steps=20)
+        self.assertEqual(worker.wait(), 0)
+        self.assertEqual(re.findall(LINK + ".*", worker.output),
+                         ["link to /job:ps/task:0: TCP"])
 
     def test_grpc_takes_no_memory(self):
         cluster = self.write_cluster()
@@ -139,7 +155,7 @@ class SharedMemoryTest(harness.TestCase):
         for process in (self.start_ps(cluster, 0, "--link=shm"),
                         self.start_training(cluster, "--link=shm")):
             self.assertEqual(process.wait(), 2)
-            self.assertIn("wanted auto, shared_memory or grpc", process.output)
+            self.assertIn("wanted auto, shared_memory, tcp or grpc", process.output)
         alone = self.start("alone", [harness.worker(), "--standalone",
                                      "--link=grpc", *TRAINING])
         self.assertEqual(alone.wait(), 2)

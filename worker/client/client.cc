@@ -74,12 +74,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   std::vector<std::unique_ptr<ParameterLink>> links;
   for (size_t i = 0; i < options.ps_addresses.size(); ++i) {
     const std::string& address = options.ps_addresses[i];
+    const TaskId ps = MakeTaskId(kPsJob, static_cast<int>(i));
     RETURN_IF_ERROR(CheckConnectAddress(
         address, options.allow_insecure_network || credentials.proves_callers));
-    links.push_back(
-        MakeShardLink(PeerName{PsName(static_cast<int>(i)), address},
-                      credentials.channel_to(kPsJob, static_cast<int>(i)),
-                      options.link, options.reporter, options.clock));
+    links.push_back(MakeShardLink({{TaskName(ps), address}, ps}, credentials,
+                                  options.link, options.reporter,
+                                  options.clock));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
                    Create(options, tensors, std::move(links)));

@@ -65,8 +65,8 @@ class Client {
     // The same in every worker, as are the tensors and the placement.
     OptimizerSpec optimizer;
     PlacementSpec placement;
-    // Shared memory with ps tasks of this machine, gRPC otherwise; or one
-    // alone.
+    // Shared memory with ps tasks of this machine, TCP with others, gRPC where
+    // there is neither; or one alone.
     LinkChoice link = LinkChoice::kAuto;
     // Gets a line whenever the way of the tensors changes, and every 10 s of a
     // wait.

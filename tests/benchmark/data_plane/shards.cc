@@ -53,9 +53,9 @@ class ProcessShards : public Shards {
 
   std::unique_ptr<ParameterLink> Connect(int shard) override {
     return MakeShardLink(
-        {absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()},
-        CredentialsOf(tls_.keys.get()).channel_to(kPsJob, 0), link_, Reporter(),
-        SystemClock());
+        {{absl::StrCat("/job:ps/task:", shard), servers_[shard]->address()},
+         MakeTaskId(kPsJob, 0)},
+        CredentialsOf(tls_.keys.get()), link_, Reporter(), SystemClock());
   }
 
   std::vector<pid_t> processes() const override {

@@ -8,23 +8,31 @@
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/cluster/cluster_spec.h"
+#include "common/cluster/task_id.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/link.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/parameter_link.h"
-#include "grpcpp/security/credentials.h"
 #include "worker/client/link/peer_failure.h"
 
 namespace muster {
 
-// The way to one ps: over gRPC, with shared memory for tensors as `choice`
-// says. `reporter` gets a line that names the way of the tensors, now or when
-// it is known, and whenever it changes. `clock` is monotonic and outlives the
-// link.
-std::unique_ptr<ParameterLink> MakeShardLink(
-    const PeerName& peer,
-    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-    LinkChoice choice, Reporter reporter, const Clock* clock);
+// One ps, and the task that what listens there proves to be: its own, or in
+// all-reduce that of the process it is in.
+struct ShardPeer {
+  PeerName name;
+  TaskId process;
+};
+
+// The way to one ps: over gRPC, with shared memory or TCP for tensors as
+// `choice` says. `reporter` gets a line that names the way of the tensors, now
+// or when it is known, and whenever it changes. `clock` is monotonic; it and
+// what `credentials` refer to outlive the link.
+std::unique_ptr<ParameterLink> MakeShardLink(const ShardPeer& peer,
+                                             const TaskCredentials& credentials,
+                                             LinkChoice choice,
+                                             const Reporter& reporter,
+                                             const Clock* clock);
 
 // The ps tasks, wherever they are.
 struct WorkerLinks {
@@ -33,8 +41,7 @@ struct WorkerLinks {
 };
 
 // The ps tasks of `spec`, each over the link that `choice` says; connects to
-// none of them yet. In all-reduce a ps proves to be the task whose process it
-// is in. `reporter` and `clock`: as above.
+// none of them yet. `credentials`, `reporter` and `clock`: as above.
 WorkerLinks MakeClusterLinks(const ClusterSpec& spec,
                              const TaskCredentials& credentials,
                              LinkChoice choice, const Reporter& reporter,

@@ -71,9 +71,9 @@ absl::Status RequiredButMissing(const PeerName& peer,
 }  // namespace
 
 SharedMemoryLink::SharedMemoryLink(Options options,
-                                   std::unique_ptr<GrpcParameterLink> grpc)
+                                   std::unique_ptr<ParameterLink> other)
     : options_(std::move(options)),
-      grpc_(std::move(grpc)),
+      other_(std::move(other)),
       thread_(options_.clock->StartThread([this] { Run(); })) {}
 
 SharedMemoryLink::~SharedMemoryLink() {
@@ -86,7 +86,7 @@ SharedMemoryLink::~SharedMemoryLink() {
   if (open != nullptr) open->Shutdown();
   thread_.reset();
   // Its callbacks may still bring a Hello.
-  grpc_.reset();
+  other_.reset();
 }
 
 std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {
@@ -95,11 +95,11 @@ std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {
 }
 
 int64_t SharedMemoryLink::best_part_bytes() const {
-  return memory() == nullptr ? grpc_->best_part_bytes() : kMemoryPartBytes;
+  return memory() == nullptr ? other_->best_part_bytes() : kMemoryPartBytes;
 }
 
 int SharedMemoryLink::best_window_parts() const {
-  return memory() == nullptr ? grpc_->best_window_parts() : kMemoryWindowParts;
+  return memory() == nullptr ? other_->best_window_parts() : kMemoryWindowParts;
 }
 
 absl::Status SharedMemoryLink::NoMemory() const {
@@ -133,7 +133,7 @@ void SharedMemoryLink::CallBytes(const AnyMethod& method, std::string request,
     return Greet(std::move(request), deadline,
                  SerializeReply<HelloReply>(std::move(done)));
   }
-  grpc_->CallBytes(method, std::move(request), deadline, std::move(done));
+  other_->CallBytes(method, std::move(request), deadline, std::move(done));
 }
 
 void SharedMemoryLink::Greet(std::string request, absl::Time deadline,
@@ -146,14 +146,14 @@ void SharedMemoryLink::Greet(std::string request, absl::Time deadline,
       return done(std::move(reply));
     }
     Greeting greeting{*std::move(reply), {}, done};
-    grpc_->Call(kOfferCall, {}, deadline,
-                [this, greeting = std::move(greeting)](
-                    const absl::StatusOr<SharedMemoryOffer>& offer) {
-                  OnOffer(greeting, offer);
-                });
+    other_->Call(kOfferCall, {}, deadline,
+                 [this, greeting = std::move(greeting)](
+                     const absl::StatusOr<SharedMemoryOffer>& offer) {
+                   OnOffer(greeting, offer);
+                 });
   };
-  grpc_->CallBytes(kHelloCall, std::move(request), deadline,
-                   ParseReply(kHelloCall, on_reply));
+  other_->CallBytes(kHelloCall, std::move(request), deadline,
+                    ParseReply(kHelloCall, on_reply));
 }
 
 void SharedMemoryLink::OnOffer(Greeting greeting,
@@ -190,7 +190,7 @@ void SharedMemoryLink::Settle(const Greeting& greeting,
   } else if (options_.required) {
     return greeting.done(RequiredButMissing(options_.peer, memory));
   } else {
-    Say(absl::StrCat("gRPC; no shared memory: ", memory.message()));
+    Say(absl::StrCat("no shared memory: ", memory.message()));
   }
   greeting.done(greeting.reply);
 }
@@ -291,7 +291,7 @@ void SharedMemoryLink::SayInstead() {
     absl::MutexLock lock(&mu_);
     lost.swap(lost_);
   }
-  if (!lost.empty()) Say(absl::StrCat("gRPC; no shared memory: ", lost));
+  if (!lost.empty()) Say(absl::StrCat("no shared memory: ", lost));
 }
 
 template <typename Reply>
@@ -322,42 +322,42 @@ bool SharedMemoryLink::CallMemory(DataMethod method, const Request& request,
 void SharedMemoryLink::Load(Frame<LoadPart> request, absl::Time deadline,
                             ReplyCallback<LoadReply> done) {
   if (CallMemory(DataMethod::kLoad, request, deadline, &done)) return;
-  grpc_->Load(std::move(request), deadline, SayIfAnswered(std::move(done)));
+  other_->Load(std::move(request), deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::Pull(const PullRequest& request, absl::Time deadline,
                             ReplyCallback<Frame<PullReply>> done) {
   if (CallMemory(DataMethod::kPull, request, deadline, &done)) return;
-  grpc_->Pull(request, deadline, SayIfAnswered(std::move(done)));
+  other_->Pull(request, deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::PullTo(std::shared_ptr<ValuePlace> place,
                               const PullRequest& request, absl::Time deadline,
                               ReplyCallback<Frame<PullReply>> done) {
   if (CallMemory(DataMethod::kPull, request, deadline, &done)) return;
-  grpc_->PullTo(std::move(place), request, deadline,
-                SayIfAnswered(std::move(done)));
+  other_->PullTo(std::move(place), request, deadline,
+                 SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::Push(Frame<PushPart> request, absl::Time deadline,
                             ReplyCallback<Frame<PushReply>> done) {
   if (CallMemory(DataMethod::kPush, request, deadline, &done)) return;
-  grpc_->Push(std::move(request), deadline, SayIfAnswered(std::move(done)));
+  other_->Push(std::move(request), deadline, SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::PushTo(std::shared_ptr<ValuePlace> place,
                               Frame<PushPart> request, absl::Time deadline,
                               ReplyCallback<Frame<PushReply>> done) {
   if (CallMemory(DataMethod::kPush, request, deadline, &done)) return;
-  grpc_->PushTo(std::move(place), std::move(request), deadline,
-                SayIfAnswered(std::move(done)));
+  other_->PushTo(std::move(place), std::move(request), deadline,
+                 SayIfAnswered(std::move(done)));
 }
 
 void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<Frame<SnapshotPart>> done) {
   if (CallMemory(DataMethod::kReadSnapshot, request, deadline, &done)) return;
-  grpc_->ReadSnapshot(request, deadline, SayIfAnswered(std::move(done)));
+  other_->ReadSnapshot(request, deadline, SayIfAnswered(std::move(done)));
 }
 
 // ---- Parameters in place --------------------------------------------------
@@ -385,8 +385,8 @@ absl::StatusOr<std::shared_ptr<const char>> SharedMemoryLink::MapParameters(
 
 absl::StatusOr<SharedMemoryOffer> SharedMemoryLink::AskForOffer() {
   return BlockingCall<SharedMemoryOffer>(*options_.clock, [this](auto done) {
-    grpc_->Call(kOfferCall, {}, options_.clock->Now() + kControlTimeout,
-                std::move(done));
+    other_->Call(kOfferCall, {}, options_.clock->Now() + kControlTimeout,
+                 std::move(done));
   });
 }
 
@@ -400,7 +400,7 @@ absl::Status SharedMemoryLink::GiveUpMemory(const absl::Status& why) {
     memory = memory_;
   }
   if (memory != nullptr) {
-    Say(absl::StrCat("gRPC; no shared memory: ", text));
+    Say(absl::StrCat("no shared memory: ", text));
     memory->Shutdown();
   }
   return absl::FailedPreconditionError(text);

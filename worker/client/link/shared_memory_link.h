@@ -17,7 +17,6 @@
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/slot_ring.h"
 #include "proto/shared_memory_service.pb.h"
-#include "worker/client/link/grpc_parameter_link.h"
 #include "worker/client/link/peer_failure.h"
 #include "worker/client/link/shared_memory_caller.h"
 
@@ -25,17 +24,17 @@ namespace muster {
 
 // A ParameterLink to a ps that may be on this machine. What carries tensors
 // (Load, Pull, Push, ReadSnapshot) goes through shared memory, the rest over
-// gRPC. The memory is asked for with each Hello while there is none, before
-// that is answered; it ends with the ps, and with another incarnation of it
-// comes another. Without memory tensors go over gRPC, too, unless it is
-// required: then Hello fails.
+// another link. The memory is asked for with each Hello while there is none,
+// before that is answered; it ends with the ps, and with another incarnation of
+// it comes another. Without memory tensors go over the other link, too, which
+// says how, unless memory is required: then Hello fails.
 //
 // One thread of its own connects and delivers answers.
 class SharedMemoryLink : public ParameterLink {
  public:
   struct Options {
     PeerName peer;
-    // Never gRPC for tensors.
+    // Never another way for tensors.
     bool required = false;
     // Gets a line whenever the way of the tensors changes, and why. On any
     // thread.
@@ -44,7 +43,7 @@ class SharedMemoryLink : public ParameterLink {
     const Clock* clock = nullptr;
   };
 
-  SharedMemoryLink(Options options, std::unique_ptr<GrpcParameterLink> grpc);
+  SharedMemoryLink(Options options, std::unique_ptr<ParameterLink> other);
   // Ends every call; their callbacks have run when it returns. REQUIRES: not
   // called from a callback.
   ~SharedMemoryLink() override;
@@ -69,7 +68,7 @@ class SharedMemoryLink : public ParameterLink {
               absl::Time deadline,
               ReplyCallback<Frame<PushReply>> done) override;
   // Asks for an offer of its own. A ps that refuses two in a row is talked to
-  // over gRPC from there on, unless memory is required.
+  // over the other link from there on, unless memory is required.
   absl::StatusOr<std::shared_ptr<const char>> MapParameters(
       const Fence& fence, int64_t size_bytes) override;
 
@@ -101,15 +100,16 @@ class SharedMemoryLink : public ParameterLink {
   // Answers the Hello: `memory` says whether there is memory, or why not.
   void Settle(const Greeting& greeting, const absl::Status& memory);
   void Say(const std::string& line);
-  // After a loss: gRPC carries the tensors now.
+  // After a loss: the other link carries the tensors now.
   void SayInstead();
-  // `done`, which says that gRPC does, if it did.
+  // `done`, which says that it does, if it did.
   template <typename Reply>
   ReplyCallback<Reply> SayIfAnswered(ReplyCallback<Reply> done);
 
   // Waits for it.
   absl::StatusOr<SharedMemoryOffer> AskForOffer();
-  // gRPC carries the tensors until another start of the ps. Returns why.
+  // The other link carries the tensors until another start of the ps. Returns
+  // why.
   absl::Status GiveUpMemory(const absl::Status& why);
 
   // The thread.
@@ -144,7 +144,7 @@ class SharedMemoryLink : public ParameterLink {
   std::string lost_ ABSL_GUARDED_BY(mu_);
 
   // Own synchronisation.
-  std::unique_ptr<GrpcParameterLink> grpc_;
+  std::unique_ptr<ParameterLink> other_;
 
   // Last: uses all of the above.
   std::unique_ptr<ClockThread> thread_;

@@ -210,10 +210,9 @@ TEST_F(SharedMemoryLinkTest, FallsBackToGrpcAndSaysSoOnce) {
   ASSERT_NO_FATAL_FAILURE(MakeReady(&shard.link()));
   ASSERT_THAT(Hello(&shard.link()), IsOk());
   ASSERT_THAT(Push(&shard.link(), 1), IsOk());
-  EXPECT_THAT(
-      shard.said(),
-      ElementsAre("I link to /job:ps/task:0: gRPC; no shared memory: the "
-                  "ps offers none"));
+  EXPECT_THAT(shard.said(),
+              ElementsAre("I link to /job:ps/task:0: no shared memory: the "
+                          "ps offers none"));
 }
 
 TEST_F(SharedMemoryLinkTest, FallsBackWhereThePsIsNotOnThisMachine) {
@@ -223,7 +222,7 @@ TEST_F(SharedMemoryLinkTest, FallsBackWhereThePsIsNotOnThisMachine) {
   LinkedShard shard(LinkKind::kSharedMemory, options);
   ASSERT_NO_FATAL_FAILURE(MakeReady(&shard.link()));
   EXPECT_THAT(shard.said(),
-              ElementsAre(HasSubstr("gRPC; no shared memory: the ps is not on "
+              ElementsAre(HasSubstr("no shared memory: the ps is not on "
                                     "this machine")));
 }
 
@@ -232,7 +231,7 @@ TEST_F(SharedMemoryLinkTest, FallsBackFromAnOfferThatMakesNoSense) {
   options.other_offer.set_socket_name(std::string(5000, '\0'));
   LinkedShard shard(LinkKind::kSharedMemory, options);
   ASSERT_NO_FATAL_FAILURE(MakeReady(&shard.link()));
-  EXPECT_THAT(shard.said(), ElementsAre(HasSubstr("gRPC; no shared memory")));
+  EXPECT_THAT(shard.said(), ElementsAre(HasSubstr("no shared memory")));
 }
 
 TEST_F(SharedMemoryLinkTest, WhereItIsRequiredHelloFails) {
@@ -267,13 +266,12 @@ TEST_F(SharedMemoryLinkTest, GoesOnOverGrpcWhenTheMemoryIsLost) {
     std::this_thread::yield();
   }
   EXPECT_EQ((*Pull(&shard.link(), 0))[0], 2);
-  EXPECT_THAT(
-      shard.said(),
-      ElementsAre("I link to /job:ps/task:0: shared memory",
-                  MatchesRegex("I link to /job:ps/task:0: connection "
-                               "lost; the ps at .* is gone or going"),
-                  "I link to /job:ps/task:0: gRPC; no shared memory: the "
-                  "peer closed the shared memory"));
+  EXPECT_THAT(shard.said(),
+              ElementsAre("I link to /job:ps/task:0: shared memory",
+                          MatchesRegex("I link to /job:ps/task:0: connection "
+                                       "lost; the ps at .* is gone or going"),
+                          "I link to /job:ps/task:0: no shared memory: the "
+                          "peer closed the shared memory"));
 }
 
 TEST_F(SharedMemoryLinkTest, MappingRefusedTwice_GoesOverGrpcAndSaysSoOnce) {
@@ -295,7 +293,7 @@ TEST_F(SharedMemoryLinkTest, MappingRefusedTwice_GoesOverGrpcAndSaysSoOnce) {
   EXPECT_EQ(link->best_part_bytes(), kMaxPartBytes);
   EXPECT_THAT(shard.said(),
               ElementsAre("I link to /job:ps/task:0: shared memory",
-                          HasSubstr("gRPC; no shared memory: the ps "
+                          HasSubstr("no shared memory: the ps "
                                     "refused its memory 2 times")));
 }
 
