@@ -14,16 +14,19 @@
 #include "proto/shared_memory_service.pb.h"
 #include "ps_server/service/shard_server.h"
 #include "ps_server/service/shared_memory_listener.h"
+#include "ps_server/service/tcp_listener.h"
 #include "tests/testing/loopback_server.h"
 #include "tests/testing/reported_lines.h"
 #include "worker/client/link/shared_memory_link.h"
+#include "worker/client/link/tcp_link.h"
 
 namespace muster {
 
-enum class LinkKind { kInProcess, kGrpc, kSharedMemory };
+enum class LinkKind { kInProcess, kGrpc, kSharedMemory, kTcp };
 
 inline constexpr LinkKind kAllLinks[] = {LinkKind::kInProcess, LinkKind::kGrpc,
-                                         LinkKind::kSharedMemory};
+                                         LinkKind::kSharedMemory,
+                                         LinkKind::kTcp};
 
 inline const char* NameOf(LinkKind kind) {
   switch (kind) {
@@ -33,6 +36,8 @@ inline const char* NameOf(LinkKind kind) {
       return "Grpc";
     case LinkKind::kSharedMemory:
       return "SharedMemory";
+    case LinkKind::kTcp:
+      return "Tcp";
   }
   return "";
 }
@@ -41,13 +46,13 @@ inline std::ostream& operator<<(std::ostream& out, LinkKind kind) {
   return out << NameOf(kind);
 }
 
-// A shard and ways to it: the same tests run over each. Over gRPC and shared
-// memory there is a real server on a free loopback port.
+// A shard and ways to it: the same tests run over each. But in this process
+// there is a real server on a free loopback port.
 class LinkedShard {
  public:
   struct Options {
     ShardServer::Options shard;
-    // Over shared memory: whether tensors may take no other way.
+    // Over shared memory and TCP: whether tensors may take no other way.
     bool required = true;
     // The service's answer instead of the listener's offer.
     SharedMemoryOffer other_offer;
@@ -78,12 +83,15 @@ class LinkedShard {
 
  private:
   void Serve();
+  void ServeSharedMemory();
+  void ServeTcp();
   std::unique_ptr<ParameterLink> Connect();
 
   const LinkKind kind_;
   Options options_;
   ShardServer server_;
   std::unique_ptr<SharedMemoryListener> listener_;
+  std::unique_ptr<TcpListener> tcp_listener_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<LoopbackServer> grpc_server_;
 

@@ -1,10 +1,12 @@
 #ifndef TESTS_TESTING_LOOPBACK_SERVER_H_
 #define TESTS_TESTING_LOOPBACK_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "common/base/file_descriptor.h"
 #include "common/rpc/buffer_quota.h"
 #include "common/rpc/server/server_listener.h"
 #include "grpcpp/server.h"
@@ -15,8 +17,10 @@ namespace muster {
 // A gRPC server on a free loopback port, with the settings of a ps.
 class LoopbackServer {
  public:
-  // `add` registers what it serves, which outlives this.
-  explicit LoopbackServer(absl::FunctionRef<void(grpc::ServerBuilder*)> add);
+  // `add` registers what it serves; `take` gets connections for tensors, which
+  // are refused without it. Both outlive this.
+  explicit LoopbackServer(absl::FunctionRef<void(grpc::ServerBuilder*)> add,
+                          std::function<void(FileDescriptor)> take = nullptr);
   ~LoopbackServer() { Stop(); }
 
   LoopbackServer(const LoopbackServer&) = delete;
