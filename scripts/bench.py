@@ -16,12 +16,12 @@ import os
 import sys
 
 from base.launcher_flags import local_path, positive
-from benchmark import (data_plane, figures, processes, quiet, report,
+from benchmark import (data_plane, figures, lines, processes, quiet, report,
                        training)
 
-PARTS = {"data_plane": data_plane.figures, "optimizer": data_plane.rules,
-         "training": training.figures, "modes": training.modes,
-         "start": training.start}
+PARTS = {"data_plane": data_plane.figures, "lines": lines.figures,
+         "optimizer": data_plane.rules, "training": training.figures,
+         "modes": training.modes, "start": training.start}
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -33,17 +33,18 @@ def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="bench.sh", allow_abbrev=False,
         description="Measures the figures that guard a promise: of the data "
-        "plane, of the update rules, of training the MNIST CNN (batch 128) in "
-        "one process and in clusters, of each replication mode, and how soon a "
-        "cluster takes steps; prints a table with targets. A burst of measurement "
-        "waits for a quiet machine; one that others disturb is repeated.")
+        "plane, also over slow and bad lines, of the update rules, of training "
+        "the MNIST CNN (batch 128) in one process and in clusters, of each "
+        "replication mode, and how soon a cluster takes steps; prints a table "
+        "with targets. A burst of measurement waits for a quiet machine; one "
+        "that others disturb is repeated.")
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
                         "it work?")
     parser.add_argument("--only", choices=PARTS, action="append",
                         help="this part; may be repeated (default: all)")
     parser.add_argument("--rounds", type=positive, metavar="N",
-                        help="measurements of each figure (default 3; quick 1)")
+                        help="measurements of each figure (default 5; quick 1)")
     parser.add_argument("--steps", type=positive, metavar="S",
                         help="steps of a training run, for each worker "
                         "(default 150; quick 20)")
@@ -71,6 +72,9 @@ def parse_arguments(argv):
                         "and the same pushes and pulls in ps-lite; the first "
                         "time they are taken from PyPI into the user's cache "
                         "folder")
+    parser.add_argument("--against", type=program, metavar="FILE",
+                        help="also the data plane's TCP over the gRPC of this "
+                        "data_plane, another build's")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", type=local_path, metavar="DIR",
@@ -86,13 +90,19 @@ def with_defaults(options):
     def default(name, usual, quick_one):
         if getattr(options, name) is None:
             setattr(options, name, quick_one if options.quick else usual)
-    default("rounds", 3, 1)
+    default("rounds", 5, 1)
     default("steps", 150, 20)
     default("patience", 900.0, 30.0)
     options.burst_s = 0.05 if options.quick else 0.5
     options.only = options.only or list(PARTS)
     options.bin_dir = os.path.abspath(options.bin_dir)
     return options
+
+
+def program(text):
+    if not os.access(text, os.X_OK):
+        raise argparse.ArgumentTypeError("no program at '%s'" % text)
+    return os.path.abspath(text)
 
 
 def model_bytes(text):

@@ -46,6 +46,7 @@ checks=(
 )
 peers=(
   libzmq3-dev  # the transport of ps-lite
+  libgloo-dev  # the all-reduce of PyTorch over TCP
 )
 full=(
   openssh-server  # sshd, for scripts/muster run

@@ -68,7 +68,8 @@ def parse_arguments(argv):
                         metavar="FLAG",
                         help="a further flag of every worker and the evaluator, "
                         "as --worker_flag=--device=cpu; may be repeated")
-    parser.add_argument("--link", choices=("auto", "shared_memory", "grpc"),
+    parser.add_argument("--link",
+                        choices=("auto", "shared_memory", "tcp", "grpc"),
                         help="what carries tensors between workers and ps "
                         "(default: the worker's, auto)")
     parser.add_argument("--certs_dir", type=local_path, metavar="DIR",

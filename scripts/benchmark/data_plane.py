@@ -6,20 +6,30 @@ Python 3 standard library only.
 import os
 
 from . import peers, processes
-from .figures import Figure, Measurement, at_least, at_most
+from .figures import Figure, at_least, at_most, of_program
 
 # Of data_plane --link.
-LINKS = ("grpc", "shared_memory", "in_process")
+LINKS = ("tcp", "grpc", "shared_memory", "in_process")
 SAME_HOST_LINK = "shared_memory"
 # Against the size of a model: more than any cache.
 MEMORY_FACTOR = 20
-# By codec: of plain gRPC's time over ours, as it is, and with malloc told to
+# Of the speed of steps over TCP: over gRPC, by update rule; with keys over gRPC
+# without; with small tensors; over bare TCP and the rule alone, together.
+OVER_GRPC = {"sgd": 2.5, "adam": 1.8}
+KEYS_OVER_GRPC = 0.9
+SMALL_OVER_GRPC = 1.5
+OVER_TCP_AND_RULE = 0.85
+SMALL_TENSORS = {"tensors": 10000, "bytes": 10000 * 1024}
+CPU_OVER_GRPC = 0.5
+# By codec: of plain gRPC's time over TCP's, as it is, and with malloc told to
 # keep memory that was freed.
-GRPC_STEP_TARGETS = (("", 5, 1.7), ("bf16", 8, 2.4))
+PLAIN_STEP_TARGETS = (("", 5, 1.7), ("bf16", 8, 2.4))
 # Of the tensors of an update rule that is to wait for memory.
 RULE_FACTOR = 5
 HAND_OFF_TARGETS_US = {"spinning": 1, "parked": 100}
-OVER_PS_LITE = {"shared_memory": 8, "grpc": 1.3}
+OVER_PS_LITE = {"shared_memory": 8, "tcp": 1.3}
+# By MB; ours has an update, too.
+OVER_GLOO = {1: 0.75, 13: 1.0, 100: 1.0}
 
 
 def nbytes(bytes_):
@@ -31,11 +41,11 @@ def nbytes(bytes_):
 
 
 class DataPlane:
-    """The program, and each of its measurements once."""
+    """The program, or another build's, and each of its measurements once."""
 
-    def __init__(self, options):
+    def __init__(self, options, program=None):
         self.options = options
-        self.program = os.path.join(
+        self.program = program or os.path.join(
             options.bin_dir, "tests/benchmark/data_plane/data_plane")
         self.measurements = {}
 
@@ -47,12 +57,10 @@ class DataPlane:
         if name not in self.measurements:
             command = [self.program, *arguments,
                        "--time=%gms" % (1000 * self.options.burst_s)]
-            self.measurements[name] = Measurement(
-                name, command, lambda: processes.last_json_line(
-                    processes.run(command), command))
+            self.measurements[name] = of_program(name, command)
         return self.measurements[name]
 
-    def push_pull(self, link="grpc", codec="", optimizer="sgd", **more):
+    def push_pull(self, link="tcp", codec="", optimizer="sgd", **more):
         return self.measure("push_pull", link=link, codec=codec,
                             optimizer=optimizer, **more)
 
@@ -87,11 +95,37 @@ def push_pull(plane):
     yield rate("raw loopback TCP (cubic), %s there and back" % size, tcp)
     for link in LINKS:
         yield rate("push + pull, %s, %s" % (link, size), plane.push_pull(link))
-    yield rate_over("push + pull, grpc with mTLS over grpc",
-                    plane.push_pull(tls="true"), plane.push_pull(),
-                    at_least(0.6))
-    yield rate_over("push + pull, grpc over raw TCP", plane.push_pull(), tcp,
-                    at_least(0.42))
+    yield Figure("push + pull, tcp over raw TCP and the rule alone", "x",
+                 [plane.push_pull(), tcp,
+                  plane.measure("apply", optimizer="sgd", codec="")],
+                 lambda step, *alone: sum(one["median_s"] for one in alone) /
+                 step["median_s"], at_least(OVER_TCP_AND_RULE))
+
+
+def over_grpc(plane):
+    """TCP over gRPC's calls, of this build and perhaps of another one."""
+    builds = {"grpc": plane}
+    if plane.options.against:
+        builds["another build's grpc"] = DataPlane(plane.options,
+                                                   plane.options.against)
+    for name, build in builds.items():
+        grpc = build.push_pull("grpc")
+        for rule, limit in OVER_GRPC.items():
+            yield rate_over("push + pull with %s, tcp over %s" % (rule, name),
+                            plane.push_pull(optimizer=rule),
+                            build.push_pull("grpc", optimizer=rule),
+                            at_least(limit))
+        yield rate_over("push + pull, tcp with mTLS over %s" % name,
+                        plane.push_pull(tls="true"), grpc,
+                        at_least(KEYS_OVER_GRPC))
+        yield Figure("CPU of push + pull, tcp over %s" % name, "x",
+                     [plane.push_pull(), grpc],
+                     lambda tcp, grpc_: tcp["cpu_s"] / grpc_["cpu_s"],
+                     at_most(CPU_OVER_GRPC))
+        yield rate_over("push + pull of 10,000 tensors of 1 KB, tcp over %s" %
+                        name, plane.push_pull(**SMALL_TENSORS),
+                        build.push_pull("grpc", **SMALL_TENSORS),
+                        at_least(SMALL_OVER_GRPC))
 
 
 def hand_offs(plane):
@@ -114,14 +148,26 @@ def over_ps_lite(plane, peer):
                         plane.push_pull(link), theirs, at_least(limit))
 
 
+def over_gloo(plane, peer):
+    """A round of two workers over two shards."""
+    for size_mb, limit in OVER_GLOO.items():
+        size = size_mb * 1000000
+        ours = plane.measure("all_reduce", link="tcp", optimizer="sgd",
+                             workers=2, shards=2, bytes=size)
+        theirs = of_program("%s, %d MB" % (peer.name, size_mb), [
+            peer.program, str(size), "%g" % plane.options.burst_s])
+        yield rate_over("all-reduce of %d MB, tcp over %s" % (
+            size_mb, peer.name), ours, theirs, at_least(limit))
+
+
 def adam_steps(plane):
     """A step without compute: push, Adam, pull."""
     bare = plane.measure("apply", optimizer="adam")
     plain = plane.plain("adam", keep=False)
     tuned = plane.plain("adam", keep=True)
-    for codec, limit, tuned_limit in GRPC_STEP_TARGETS:
-        step = plane.push_pull("grpc", codec, "adam")
-        name = "grpc " + (codec or "float32")
+    for codec, limit, tuned_limit in PLAIN_STEP_TARGETS:
+        step = plane.push_pull("tcp", codec, "adam")
+        name = "tcp " + (codec or "float32")
         yield times_faster("time of a step: plain gRPC over " + name, plain,
                            step, at_least(limit))
         yield times_faster("time of a step: plain gRPC with malloc thresholds "
@@ -159,11 +205,14 @@ def optimizer(plane):
 def figures(options):
     """The part "data_plane"."""
     plane = DataPlane(options)
-    for group in (push_pull, hand_offs, adam_steps):
+    for group in (push_pull, over_grpc, hand_offs, adam_steps):
         yield from group(plane)
-    peer = peers.ps_lite() if options.peers else None
-    if peer is not None:
-        yield from over_ps_lite(plane, peer)
+    if options.peers:
+        for get, over in ((peers.ps_lite, over_ps_lite),
+                          (peers.gloo, over_gloo)):
+            peer = get()
+            if peer is not None:
+                yield from over(plane, peer)
 
 
 def rules(options):

@@ -20,6 +20,12 @@ class Measurement:
         self.run = run
 
 
+def of_program(name, command):
+    """The Measurement by a program whose last line is the numbers as JSON."""
+    return Measurement(name, command, lambda: processes.last_json_line(
+        processes.run(command), command))
+
+
 class Target:
     """`limit` is the least, or else the largest, value that meets it."""
 

@@ -1,26 +1,27 @@
-"""The same models in PyTorch and TensorFlow, and the same pushes and pulls in
-ps-lite, in the same run (--peers).
+"""The same models in PyTorch and TensorFlow, the same pushes and pulls in
+ps-lite, and the same all-reduce in Gloo, in the same run (--peers).
 
 The first time they are taken from PyPI: each framework into a Python of its
-own, ps-lite to be built. Python 3 standard library only.
+own, ps-lite to be built; Gloo is Debian's. Python 3 standard library only.
 """
 
 import os
 import sys
 
 from . import processes
-from .figures import Figure, Measurement, at_least, count
+from .figures import Figure, at_least, count, of_program
 
 FOLDER = os.path.join(processes.ROOT, "tests/benchmark/peers")
 BUILD_PS_LITE = os.path.join(FOLDER, "build_ps_lite.sh")
+BUILD_GLOO_RING = os.path.join(FOLDER, "build_gloo_ring.sh")
 # PyTorch brings some gigabytes.
 INSTALL_S = 1800
 TORCH_LAYOUTS = ("contiguous", "channels_last")
 # Of our own process with one thread over theirs, by model; the same, by
-# threads; of 1 ps + 2 workers over theirs.
+# threads; of 1 ps + 2 workers over theirs, by link.
 OVER_TORCH = {"mnist_cnn": at_least(1.25), "resnet20": at_least(0.9)}
 OVER_TENSORFLOW = {1: at_least(1.12), 2: at_least(1.08)}
-OVER_TENSORFLOW_PS = at_least(2.2)
+OVER_TENSORFLOW_PS = {"shared_memory": at_least(2.2), "tcp": at_least(1.9)}
 
 
 class Peer:
@@ -32,11 +33,8 @@ class Peer:
         self.program = program
 
     def measure(self, what, program, *arguments):
-        command = [self.python, os.path.join(FOLDER, program),
-                   *map(str, arguments)]
-        return Measurement(
-            "%s, %s" % (self.name, what), command,
-            lambda: processes.last_json_line(processes.run(command), command))
+        return of_program("%s, %s" % (self.name, what), [
+            self.python, os.path.join(FOLDER, program), *map(str, arguments)])
 
 
 def torch():
@@ -52,9 +50,18 @@ def tensorflow():
 
 def ps_lite():
     """The same; the fork that PyPI has, BytePS's, of the two forks."""
-    # Its script's last line is the program.
-    return _had("ps-lite (BytePS's fork, the slower one)", lambda: (
-        sys.executable, processes.run([BUILD_PS_LITE]).split()[-1]))
+    return _had("ps-lite (BytePS's fork, the slower one)",
+                lambda: (sys.executable, _built(BUILD_PS_LITE)))
+
+
+def gloo():
+    """The same."""
+    return _had("Gloo's ring", lambda: (None, _built(BUILD_GLOO_RING)))
+
+
+def _built(script):
+    # Its last line is the program.
+    return processes.run([script]).split()[-1]
 
 
 def _python(requirements):
@@ -93,7 +100,7 @@ def torch_figures(peer, own, what, steps, model):
 
 def tensorflow_figures(peer, standalone, clusters, workers, steps):
     """`standalone`: our measurements by threads; `clusters`: those of
-    `workers`."""
+    `workers`, by link."""
     for threads, own in standalone.items():
         theirs = peer.measure(count("thread", threads),
                               "tensorflow_single.py", threads, steps)
@@ -104,6 +111,6 @@ def tensorflow_figures(peer, standalone, clusters, workers, steps):
     theirs = peer.measure("1 ps + %s" % count("worker", workers),
                           "tensorflow_ps.py", workers, steps)
     yield speed(theirs)
-    for own in clusters:
+    for link, own in clusters.items():
         yield speed_over("%s over TensorFlow's" % own.name, own, [theirs],
-                         OVER_TENSORFLOW_PS)
+                         OVER_TENSORFLOW_PS[link])

@@ -25,8 +25,8 @@ RATIOS = ("standalone over PyTorch's best, 1 thread",
           "standalone over TensorFlow, 1 thread",
           "1 ps + 2 workers, shared_memory over TensorFlow's",
           "1 ps + 2 workers, shared_memory over 2 standalone at the same time",
-          "1 ps + 2 workers, grpc over 2 standalone at the same time",
-          "push + pull, grpc over ps-lite (BytePS's fork, the slower one)")
+          "1 ps + 2 workers, tcp over 2 standalone at the same time",
+          "push + pull, tcp over ps-lite (BytePS's fork, the slower one)")
 
 
 class PageFailure(Exception):

@@ -1,5 +1,6 @@
 """scripts/bench.sh: its arithmetic, its patience, and a quick run of the data
-plane on a tiny model. No figure is checked: others use this machine too."""
+plane on a tiny model, between hosts too. No figure is checked: others use this
+machine too."""
 
 import json
 import math
@@ -11,6 +12,7 @@ import types
 import unittest.mock
 
 from tests.integration import harness
+from tests.integration import network_switch
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
@@ -23,13 +25,12 @@ PROGRAM = "tests/benchmark/data_plane/data_plane"
 TINY_BYTES = 40000
 # Those that need no training: target, wanted.
 TARGETS = {
-    "push + pull, grpc with mTLS over grpc": (0.6, "at least"),
-    "push + pull, grpc over raw TCP": (0.42, "at least"),
-    "time of a step: plain gRPC over grpc float32": (5, "at least"),
-    "time of a step: plain gRPC over grpc bf16": (8, "at least"),
-    "time of a step: plain gRPC with malloc thresholds over grpc float32":
+    "push + pull, tcp over raw TCP and the rule alone": (0.85, "at least"),
+    "time of a step: plain gRPC over tcp float32": (5, "at least"),
+    "time of a step: plain gRPC over tcp bf16": (8, "at least"),
+    "time of a step: plain gRPC with malloc thresholds over tcp float32":
         (1.7, "at least"),
-    "time of a step: plain gRPC with malloc thresholds over grpc bf16":
+    "time of a step: plain gRPC with malloc thresholds over tcp bf16":
         (2.4, "at least"),
     "time of a step: shared_memory over bare Adam": (1.4, "at most"),
     "time of a step: shared_memory, in place over bare Adam":
@@ -46,6 +47,23 @@ TARGETS.update({"time of %s over its loads and stores" % rule:
                 (1.15, "at most")
                 for rule in ("adagrad", "adam", "adamw", "ftrl", "momentum",
                              "nesterov", "rmsprop", "sgd")})
+TARGETS.update({what % grpc: target
+                for grpc in ("grpc", "another build's grpc")
+                for what, target in {
+    "push + pull with sgd, tcp over %s": (2.5, "at least"),
+    "push + pull with adam, tcp over %s": (1.8, "at least"),
+    "push + pull, tcp with mTLS over %s": (0.9, "at least"),
+    "CPU of push + pull, tcp over %s": (0.5, "at most"),
+    "push + pull of 10,000 tensors of 1 KB, tcp over %s": (1.5, "at least"),
+                }.items()})
+# Those between hosts.
+LINE_TARGETS = {
+    "1 Gbit/s: payload over the line's rate, tcp": (0.93, "at least"),
+    "50 ms each way: steps over round trips, tcp": (0.97, "at least"),
+    "5 % of packets lost: steps/s, tcp over grpc": (0.9, "at least"),
+    "5 % of packets overtaken, 5 % doubled: steps/s, tcp over grpc":
+        (0.9, "at least"),
+}
 
 
 def measurement(name, samples):
@@ -231,7 +249,7 @@ class ProcessesTest(harness.TestCase):
 
     def test_each_peer_is_compared_with_what_does_the_same(self):
         own = {name: figures.Measurement(name, [name], None)
-               for name in ("1 thread", "2 threads", "memory", "grpc")}
+               for name in ("1 thread", "2 threads", "memory", "tcp")}
         peer = peers.Peer("Peer", "python3")
         rows = list(peers.torch_figures(peer, own["1 thread"], "1 thread", 7,
                                         "mnist_cnn"))
@@ -239,12 +257,13 @@ class ProcessesTest(harness.TestCase):
                                     "resnet20")
         rows += peers.tensorflow_figures(
             peer, {1: own["1 thread"], 2: own["2 threads"]},
-            [own["memory"], own["grpc"]], workers=2, steps=7)
+            {"shared_memory": own["memory"], "tcp": own["tcp"]}, workers=2,
+            steps=7)
         ratios = [row for row in rows if row.unit == "x"]
         self.assertEqual(
             [(row.measurements[0].name, row.target.limit) for row in ratios],
             [("1 thread", 1.25), ("memory", 0.9), ("1 thread", 1.12),
-             ("2 threads", 1.08), ("memory", 2.2), ("grpc", 2.2)])
+             ("2 threads", 1.08), ("memory", 2.2), ("tcp", 1.9)])
         # PyTorch's better layout counts.
         self.assertEqual(ratios[0].value(*(
             {"steps_per_s": speed} for speed in (6.0, 2.0, 3.0))), 2.0)
@@ -262,10 +281,43 @@ class ProcessesTest(harness.TestCase):
             [(row.measurements[0].name, row.target.limit) for row in ratios],
             [("--figure=push_pull --bytes=4096 --codec= --link=%s "
               "--optimizer=sgd" % link, limit)
-             for link, limit in (("shared_memory", 8), ("grpc", 1.3))])
+             for link, limit in (("shared_memory", 8), ("tcp", 1.3))])
         command = theirs.measurements[0].command
         self.assertEqual(command[2:], ["a program", "4096", "0.5"])
         self.assertTrue(os.path.exists(command[1]), command[1])
+
+    def test_gloo_is_compared_at_each_size(self):
+        class Options:
+            bin_dir, bytes, burst_s = "bin", 4096, 0.5
+        peer = peers.Peer("Gloo's ring", None, "a program")
+        rows = list(data_plane.over_gloo(data_plane.DataPlane(Options), peer))
+        self.assertEqual([(row.name, row.target.limit) for row in rows], [
+            ("all-reduce of %d MB, tcp over Gloo's ring" % size, limit)
+            for size, limit in ((1, 0.75), (13, 1.0), (100, 1.0))])
+        ours, theirs = rows[1].measurements
+        self.assertEqual(ours.command[1:], [
+            "--figure=all_reduce", "--bytes=13000000", "--link=tcp",
+            "--optimizer=sgd", "--shards=2", "--workers=2", "--time=500ms"])
+        self.assertEqual(theirs.command, ["a program", "13000000", "0.5"])
+        self.assertTrue(os.path.exists(peers.BUILD_GLOO_RING))
+
+    def test_a_cluster_is_compared_with_free_processes_before_and_after(self):
+        row = summarize(training.over_free(
+            "ratio", figures.Measurement("own", ["own"], lambda: {
+                "steps_per_s": 6.0}),
+            figures.Measurement("free", ["free"], map(
+                lambda steps: {"steps_per_s": steps},
+                (9.0, 3.0)).__next__), figures.at_least(0.5)), 1)
+        self.assertEqual(row["samples"], [1.0])
+        self.assertEqual(row["command"], "free; own; free")
+
+    def test_a_step_is_compared_with_raw_tcp_and_the_rule(self):
+        class Options:
+            bin_dir, bytes, burst_s = "bin", 4096, 0.5
+        [row] = [row for row in data_plane.push_pull(data_plane.DataPlane(
+            Options)) if row.target]
+        self.assertEqual(row.value(*({"median_s": seconds}
+                                     for seconds in (5.0, 3.0, 1.0))), 0.8)
 
     def test_the_others_end_with_a_copy_that_fails(self):
         # Each copy has its folder, .../0 and .../1, as the script's name.
@@ -296,10 +348,10 @@ class BenchTest(harness.TestCase):
     def test_a_quick_run_gives_every_figure(self):
         out = self.path("bench.json")
         bench = self.bench(
-            "--quick", "--only=data_plane", "--only=optimizer", "--no_build",
+            "--quick", "--only=data_plane", "--only=optimizer", "--only=lines",
+            "--no_build", "--patience=0", "--bytes=%d" % TINY_BYTES,
             "--bin_dir=" + harness.binary(PROGRAM)[:-len(PROGRAM)],
-            "--patience=0", "--bytes=%d" % TINY_BYTES,
-            "--out=" + out)
+            "--against=" + harness.binary(PROGRAM), "--out=" + out)
         self.assertEqual(bench.wait(), 0)
         with open(out, encoding="utf-8") as file:
             rows = json.load(file)["figures"]
@@ -317,13 +369,16 @@ class BenchTest(harness.TestCase):
             self.assertIn("push + pull, %s, 40 KB" % link, names)
         self.assertEqual(
             {row["name"]: (row["target"], row["wanted"])
-             for row in rows if row["target"] is not None}, TARGETS)
+             for row in rows if row["target"] is not None},
+            {**TARGETS, **LINE_TARGETS} if network_switch.REASON is None
+            else TARGETS)
 
     def test_a_mistake_in_the_flags_is_named_before_anything_is_done(self):
         for flag, message in (
                 ("--only=everything", "invalid choice: 'everything'"),
                 ("--quik", "unrecognized arguments: --quik"),
                 ("--rounds=0", "wanted a positive number"),
+                ("--against=/none", "no program at '/none'"),
                 ("--bytes=6", "wanted a multiple of 4")):
             bench = self.bench(flag)
             self.assertEqual(bench.wait(), 2, flag)
@@ -353,7 +408,7 @@ class BenchTest(harness.TestCase):
         names = {row.name.replace("Peer", "ps-lite (BytePS's fork, the slower "
                                   "one)") for row in rows}
         self.assertLessEqual(set(report.RATIOS), names)
-        self.assertIn(("1 ps, grpc", 2), [row.point for row in rows])
+        self.assertIn(("1 ps, tcp", 2), [row.point for row in rows])
 
 
 class ProgramTest(harness.TestCase):
@@ -373,6 +428,12 @@ class ProgramTest(harness.TestCase):
             program = self.program(*flags)
             self.assertEqual(program.wait(), 2, flags)
             self.assertIn(message, program.output)
+
+    def test_a_missing_network_namespace_is_named(self):
+        program = self.program("--figure=push", "--server_netns=x")
+        self.assertEqual(program.wait(), 1)
+        self.assertIn("--server_netns=x: entering a network namespace",
+                      program.output)
 
 
 if __name__ == "__main__":

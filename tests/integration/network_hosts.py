@@ -15,6 +15,8 @@ import os
 import subprocess
 
 _NUMBERS = itertools.count()
+# Not on everybody's path.
+_TC = "/usr/sbin/tc"
 
 
 def ip(*arguments):
@@ -102,5 +104,5 @@ class Hosts:
         if rate is None:
             return
         for namespace, device in ((host, "eth0"), (self._hub, port)):
-            _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
+            _run(_TC, "-n", namespace, "qdisc", "add", "dev", device, "root",
                  "tbf", "rate", rate, "burst", "256kb", "latency", "50ms")

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,6 @@
 #include "tests/benchmark/data_plane/bare_apply.h"
 #include "tests/benchmark/data_plane/burst.h"
 #include "tests/benchmark/data_plane/device_copy.h"
-#include "tests/benchmark/data_plane/grpc_frames.h"
 #include "tests/benchmark/data_plane/hand_off.h"
 #include "tests/benchmark/data_plane/memory_copy.h"
 #include "tests/benchmark/data_plane/parameter_steps.h"
@@ -37,8 +37,7 @@
 
 ABSL_FLAG(
     std::string, figure, "",
-    "all_reduce, apply, apply_bound, grpc_frames, hand_off_parked, "
-    "hand_off_spinning, "
+    "all_reduce, apply, apply_bound, hand_off_parked, hand_off_spinning, "
     "memcpy, plain_rpc, push, push_in_place, push_pull, raw_tcp, to_device "
     "or to_host (of a GPU).");
 ABSL_FLAG(int64_t, bytes, 13107200, "float32 bytes of all tensors, one way.");
@@ -50,7 +49,7 @@ ABSL_FLAG(int64_t, part_bytes, 0,
 ABSL_FLAG(int, window_parts, 0,
           "Parts on their way to a shard; 0: the same (push...).");
 ABSL_FLAG(std::string, link, "grpc",
-          "grpc, shared_memory or in_process (push...).");
+          "grpc, tcp, shared_memory or in_process (push...).");
 ABSL_FLAG(std::string, codec, "",
           "Of the gradients and of the values that they bring: a name of "
           "common/codec, or nothing for float32.");
@@ -61,6 +60,11 @@ ABSL_FLAG(bool, tls, false,
           "command (push...; not in_process).");
 ABSL_FLAG(std::string, tls_folder, "",
           "For the program itself, with --serve: where the certificates are.");
+ABSL_FLAG(std::string, server_host, "127.0.0.1",
+          "The address of the shards (push...; not in_process).");
+ABSL_FLAG(std::string, server_netns, "",
+          "The network namespace of the shards, as `ip netns` names it; "
+          "nothing: this one (the same).");
 ABSL_FLAG(bool, keep_freed_memory, true,
           "Keep the memory of freed tensors, as ps_server and worker do.");
 ABSL_FLAG(absl::Duration, time, absl::Milliseconds(500),
@@ -99,7 +103,6 @@ const std::map<std::string, Figure>& Figures() {
        {[](const WorkloadOptions&) { return MakeHandOff(Readers::kSpin); }}},
       {"hand_off_parked",
        {[](const WorkloadOptions&) { return MakeHandOff(Readers::kSleep); }}},
-      {"grpc_frames", {MakeGrpcFrames}},
       {"plain_rpc", {MakePlainRpc}},
       {"apply", {MakeBareApply}},
       {"apply_bound", {MakeApplyBound}},
@@ -140,7 +143,6 @@ const std::map<std::string, ServeFunction>& Servers() {
        [](const WorkloadOptions&) { return ServeHandOff(Readers::kSpin); }},
       {"hand_off_parked",
        [](const WorkloadOptions&) { return ServeHandOff(Readers::kSleep); }},
-      {"grpc_frames", [](const WorkloadOptions&) { return ServeGrpcFrames(); }},
       {"plain_rpc", ServePlainRpc},
       {"shard", ServeShard},
   };
@@ -181,6 +183,8 @@ absl::StatusOr<WorkloadOptions> ReadOptions() {
   options.keep_freed_memory = absl::GetFlag(FLAGS_keep_freed_memory);
   options.tls = absl::GetFlag(FLAGS_tls);
   options.tls_folder = absl::GetFlag(FLAGS_tls_folder);
+  options.server_host = absl::GetFlag(FLAGS_server_host);
+  options.server_netns = absl::GetFlag(FLAGS_server_netns);
   RETURN_IF_ERROR(CheckRange("bytes", options.bytes, 4, kMaxBytes));
   RETURN_IF_ERROR(CheckRange("tensors", options.tensors, 1, options.bytes / 4));
   RETURN_IF_ERROR(CheckRange("workers", options.workers, 1, kMaxTasks));
@@ -208,16 +212,18 @@ void Print(const std::string& name, const Figure& figure,
         options.workers, options.shards);
   }
   const double median_s = burst.Quantile(0.5);
+  const auto steps = static_cast<double>(burst.step_s.size());
   const int64_t bytes_per_step = workload.bytes_per_step();
   absl::StrAppendFormat(
       &line,
       R"("steps": %d, "bytes_per_step": %d, "bytes_per_s": %.6g, )"
-      R"("cpu_s": %.6g, "min_s": %.6g, "median_s": %.6g, "p99_s": %.6g, )"
-      R"("max_s": %.6g})",
+      R"("cpu_s": %.6g, "mean_s": %.6g, "min_s": %.6g, "median_s": %.6g, )"
+      R"("p99_s": %.6g, "max_s": %.6g})",
       burst.step_s.size(), bytes_per_step,
       static_cast<double>(bytes_per_step) *
           (figure.is_together ? 1 : options.workers) / median_s,
-      burst.cpu_s / static_cast<double>(burst.step_s.size()),
+      burst.cpu_s / steps,
+      std::accumulate(burst.step_s.begin(), burst.step_s.end(), 0.0) / steps,
       burst.step_s.front(), median_s, burst.Quantile(0.99),
       burst.step_s.back());
   std::printf("%s\n", line.c_str());
@@ -274,12 +280,13 @@ int Main(int argc, char** argv) {
   options.program = "data_plane";
   options.summary = "Measures one figure of the data plane.";
   options.version = absl::StrCat("muster ", kMusterVersion);
-  options.groups = {{"Figure", {"figure", "time", "min_steps", "serve"}},
-                    {"Work",
-                     {"bytes", "tensors", "workers", "shards", "part_bytes",
-                      "window_parts", "link", "codec", "optimizer", "tls",
-                      "tls_folder", "keep_freed_memory"}},
-                    {"Lists", {"list_optimizers", "list_codecs"}}};
+  options.groups = {
+      {"Figure", {"figure", "time", "min_steps", "serve"}},
+      {"Work",
+       {"bytes", "tensors", "workers", "shards", "part_bytes", "window_parts",
+        "link", "codec", "optimizer", "tls", "tls_folder", "server_host",
+        "server_netns", "keep_freed_memory"}},
+      {"Lists", {"list_optimizers", "list_codecs"}}};
   const CommandLine line = ParseCommandLine(
       std::vector<std::string>(argv + 1, argv + argc), options);
   std::fputs(line.out.c_str(), stdout);

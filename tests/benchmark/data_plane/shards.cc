@@ -1,11 +1,16 @@
 #include "tests/benchmark/data_plane/shards.h"
 
+#include <fcntl.h>
+#include <sched.h>
+
+#include <cerrno>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clock.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/reporter.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
@@ -41,6 +46,7 @@ const std::map<std::string, LinkChoice>& ProcessLinks() {
   static const auto& links = *new std::map<std::string, LinkChoice>{
       {"grpc", LinkChoice::kGrpc},
       {"shared_memory", LinkChoice::kSharedMemory},
+      {"tcp", LinkChoice::kTcp},
   };
   return links;
 }
@@ -114,7 +120,9 @@ absl::StatusOr<std::unique_ptr<Shards>> StartProcesses(
   }
   Tls tls;
   std::vector<std::string> flags = {
-      "--serve=shard", absl::StrCat("--workers=", options.workers)};
+      "--serve=shard", absl::StrCat("--workers=", options.workers),
+      absl::StrCat("--server_host=", options.server_host),
+      absl::StrCat("--server_netns=", options.server_netns)};
   if (options.tls) {
     if (options.workers != 1) {
       return absl::InvalidArgumentError(
@@ -134,6 +142,18 @@ absl::StatusOr<std::unique_ptr<Shards>> StartProcesses(
                                          link->second);
 }
 
+// Moves this thread, and those that it starts, to the network namespace.
+absl::Status EnterNetwork(const std::string& name) {
+  const FileDescriptor space(
+      open(absl::StrCat("/run/netns/", name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (space.valid() && setns(space.get(), CLONE_NEWNET) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(
+      errno, absl::StrCat("--server_netns=", name,
+                          ": entering a network namespace of `ip netns list`"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Shards>> StartShards(
@@ -147,11 +167,15 @@ absl::StatusOr<std::unique_ptr<Shards>> StartShards(
 }
 
 absl::Status ServeShard(const WorkloadOptions& options) {
+  if (!options.server_netns.empty()) {
+    RETURN_IF_ERROR(EnterNetwork(options.server_netns));
+  }
   StopLatch latch;
   std::unique_ptr<TaskKeys> keys;
   PsTaskOptions task_options;
   task_options.cluster = OwnCluster(options.workers);
-  task_options.bind = kAnyPort;
+  task_options.bind = absl::StrCat(options.server_host, ":0");
+  task_options.allow_insecure_network = true;
   task_options.incarnation = NewIncarnation();
   task_options.clock = SystemClock();
   if (!options.tls_folder.empty()) {
@@ -161,7 +185,7 @@ absl::Status ServeShard(const WorkloadOptions& options) {
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<PsTask> task,
                    PsTask::Start(std::move(task_options), &latch));
-  ServeUntilInputEnds(absl::StrCat("127.0.0.1:", task->port()));
+  ServeUntilInputEnds(absl::StrCat(options.server_host, ":", task->port()));
   return absl::OkStatus();
 }
 

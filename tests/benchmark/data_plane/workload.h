@@ -33,6 +33,9 @@ struct WorkloadOptions {
   bool tls = false;
   // The folder with a server's certificates.
   std::string tls_folder;
+  // Where the shards listen, and their network namespace; "": this one.
+  std::string server_host = "127.0.0.1";
+  std::string server_netns;
 };
 
 // The work that a figure repeats. The memory of all steps is allocated and
