@@ -133,13 +133,14 @@ class Dialling {
     }
   }
 
-  // What a channel says of one who ends the connection, or is not believed.
+  // What a channel says of one who ends the connection, or is not believed. A
+  // ps that dies just now ends it, too: another attempt may find the next one.
   absl::Status Refused(const absl::Status& status) const {
     if (!absl::IsUnavailable(status)) {
       return Error(status.code(), status.message());
     }
     return Error(
-        absl::StatusCode::kFailedPrecondition,
+        absl::StatusCode::kUnavailable,
         absl::StrCat("it takes no connection for tensors (", status.message(),
                      "): a proxy between, or another program?"));
   }

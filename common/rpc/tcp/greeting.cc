@@ -44,9 +44,11 @@ AcceptedGreeting::AcceptedGreeting(FileDescriptor socket, Open open)
 
 absl::StatusOr<bool> AcceptedGreeting::Proceed() {
   if (channel_ == nullptr) {
+    ASSIGN_OR_RETURN(channel_, open_(std::move(socket_)));
+  }
+  if (magic_.size() < kTensorMagic.size()) {
     ASSIGN_OR_RETURN(const bool is_whole, ReadMagic());
     if (!is_whole) return false;
-    ASSIGN_OR_RETURN(channel_, open_(std::move(socket_)));
   }
   ASSIGN_OR_RETURN(const bool is_over, channel_->Handshake());
   if (!is_over) return false;

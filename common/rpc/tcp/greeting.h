@@ -37,14 +37,17 @@ struct TensorDial {
   // Readable: it is given up, with Cancelled. Not owned.
   int stop_fd = -1;
 };
-// Blocks. Errors: Unavailable, DeadlineExceeded; FailedPrecondition if another
-// program, or a proxy, is what answers; Unauthenticated; the ps's own.
+// Blocks. Errors: Unavailable, also for a connection that is closed without an
+// answer; DeadlineExceeded; FailedPrecondition if another program, or a proxy,
+// is what answers; Unauthenticated; the ps's own.
 absl::StatusOr<std::unique_ptr<ByteChannel>> DialForTensors(
     const TensorDial& dial);
 
 // The ps's end, until the token is there. Never blocks. Used by one thread.
 class AcceptedGreeting {
  public:
+  // Called in the first turn, when no loop waits for the socket yet: without a
+  // channel that is closed.
   using Open = std::function<absl::StatusOr<std::unique_ptr<ByteChannel>>(
       FileDescriptor)>;
 

@@ -157,9 +157,9 @@ TEST_F(DialTest, WelcomeWithData_IsNoPs) {
                HasSubstr("no ps task of Muster")));
 }
 
-TEST_F(DialTest, Closed_IsFailedPrecondition) {
+TEST_F(DialTest, ClosedWithoutAnAnswer_IsUnavailable) {
   EXPECT_THAT(Dial([](int) {}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
+              StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("takes no connection for tensors")));
 }
 

@@ -2,6 +2,7 @@
 // that answers in this process.
 #include "worker/client/link/tcp_link.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include "common/rpc/protocol.h"
 #include "common/rpc/served_calls.h"
 #include "common/rpc/tcp/greeting.h"
+#include "common/rpc/tensor_magic.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/await_reply.h"
@@ -327,6 +329,23 @@ TEST_F(TcpLinkTest, PsThatIsAway_FailsTheCallWhereTcpIsRequired) {
   EXPECT_THAT(Pull(),
               StatusIs(absl::StatusCode::kUnavailable, "connection refused"));
   std::thread ps = Serve(1, "over TCP");
+  EXPECT_EQ(*Pull(), "over TCP");
+  End(std::move(ps));
+}
+
+TEST_F(TcpLinkTest, PsThatDiesBeforeItsWelcome_IsTriedAgainWhereTcpIsRequired) {
+  options_.required = true;
+  std::thread ps([this] {
+    const FileDescriptor socket = server_.AcceptSocket();
+    char greeting[kTensorMagic.size() + kTensorTokenBytes];
+    EXPECT_EQ(recv(socket.get(), greeting, sizeof(greeting), MSG_WAITALL),
+              sizeof(greeting));
+  });
+  EXPECT_THAT(Hello(), StatusIs(absl::StatusCode::kUnavailable,
+                                HasSubstr("no TCP: it takes no connection")));
+  ps.join();
+  ps = Serve(1, "over TCP");
+  EXPECT_THAT(Hello(), IsOk());
   EXPECT_EQ(*Pull(), "over TCP");
   End(std::move(ps));
 }
