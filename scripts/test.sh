@@ -4,7 +4,7 @@
 # "N passed, M failed, K skipped" (test cases, not Bazel's targets). Exits with 0
 # only if nothing failed.
 #
-#   scripts/test.sh [--soak] [--full] [--link grpc|shared_memory]
+#   scripts/test.sh [--soak] [--full] [--link grpc|tcp|shared_memory]
 #                   [--summary FILE] [BAZEL_TEST_ARGUMENT...]
 #
 # --soak runs the tests of recovery with the full counts of kills, the hostile
@@ -34,11 +34,11 @@ while [ $# -gt 0 ]; do
     --soak) soak=yes ;;
     --full) full=yes ;;
     --link)
-      link=${2:?test.sh: --link wants grpc or shared_memory}
+      link=${2:?test.sh: --link wants grpc, tcp or shared_memory}
       case "$link" in
-        grpc | shared_memory) ;;
+        grpc | tcp | shared_memory) ;;
         *)
-          echo "test.sh: --link wants grpc or shared_memory, found '$link'" >&2
+          echo "test.sh: --link wants grpc, tcp or shared_memory, found '$link'" >&2
           exit 2
           ;;
       esac

@@ -1,5 +1,5 @@
-"""Connections between workers and ps tasks are cut in mid-push (T2), or change a
-message behind TCP's back (T15).
+"""Connections between workers and ps tasks are cut in mid-push (T2), change a
+message behind TCP's back (T15), or have a proxy between that wants HTTP.
 
 All of them go through a proxy of the test's own, which ends both sides at once
 with whatever is on its way: a push may have been applied and its answer lost,
@@ -18,8 +18,22 @@ CUTS = 200 if recovery.SOAK else 20
 PAUSE_S = (0.1, 0.2)
 
 DAMAGES = 200 if recovery.SOAK else 20
-# The name of a sender's job in each request, and what is no field.
-JOB, NO_FIELD = b"\x0a\x06worker", b"\x0e\x06worker"
+
+
+def no_field(job):
+    return b"\x0e" + job[0][1:]
+
+
+def another_length(header):
+    return header[1] + bytes([header[2][0] ^ 0x10])
+
+
+# The name of a sender's job in each request; the last bytes of a call's number
+# and its method in the header of a frame, before a length; the token of an
+# offer. Each with what is made of it.
+JOB = (rb"\x0a\x06worker", no_field)
+HEADER = (rb"(?s)(\0{5}[\x0b-\x0e]\0{3})(.)", another_length)
+TOKEN = (rb"[0-9a-f]{32}", lambda token: token[0][::-1])
 
 # Two million parameters, in several parts on each ps task, and little to
 # compute: most of a step is transfer.
@@ -68,10 +82,13 @@ class CutJob(recovery.Job):
 
 class BrokenConnectionTest(recovery.TestCase):
 
+    # Gradients go where they can be cut off.
+    link = "grpc"
+    damages = [JOB]
+
     def test_every_step_is_applied_once(self):
-        # Gradients go where they can be cut off.
         job = CutJob(self, ps=2, workers=2, flags=[
-            "--link=grpc",
+            "--link=" + self.link,
             "--training=" + self.write("wide.textproto", TRAINING)]).start()
         job.all_train()
         step, cuts, closed = job.step(), 0, 0
@@ -89,6 +106,7 @@ class BrokenConnectionTest(recovery.TestCase):
         for task in job.tasks():
             self.assertNotIn("restored", task.output)
         self.check_applied_once(job, checkpoint)
+        self.check_links(job)
         self.say("cuts=%d connections=%d steps_meanwhile=%d %s" % (
             cuts, closed, trained, " ".join(
                 "duplicates=%d" % self.account(ps)["duplicates"]
@@ -96,20 +114,31 @@ class BrokenConnectionTest(recovery.TestCase):
         self.assertGreater(trained, 0)
 
     def test_what_was_damaged_is_sent_again(self):
-        job = CutJob(self, ps=1, workers=2, flags=["--link=grpc"]).start()
+        job = CutJob(self, ps=1, workers=2,
+                     flags=["--link=" + self.link]).start()
         job.all_train()
-        for _ in range(DAMAGES):
-            self.assertTrue(job.proxies[0].damage(JOB, NO_FIELD),
+        [proxy] = job.proxies
+        for i in range(DAMAGES):
+            what = self.damages[i % len(self.damages)]
+            damaged = proxy.damage(*what, tensors=self.link == "tcp")
+            if what == TOKEN:
+                proxy.cut()
+            self.assertTrue(damaged.wait(harness.DEADLINE_S),
                             "nothing was sent any more")
             job.training_again(time.monotonic())
         checkpoint = job.drain()
         for task in job.tasks():
             self.assertNotIn("restored", task.output)
         self.check_applied_once(job, checkpoint)
+        self.check_links(job)
+
+    def check_links(self, job):
+        for worker in job.workers:
+            harness.check_link(worker.output, self.link)
 
     def account(self, ps):
         """The numbers of the line that a ps ends with."""
-        line = re.search(r"ended: (.*)", ps.output)[1]
+        line = re.search(r"task:\d+ ended: (.*)", ps.output)[1]
         return {name: int(value)
                 for name, value in re.findall(r"(\w+)=(\d+)\b", line)}
 
@@ -124,6 +153,55 @@ class BrokenConnectionTest(recovery.TestCase):
             # A step is the same number of parts, each time.
             self.assertGreaterEqual(account["parts"], counted)
             self.assertEqual(account["parts"] % counted, 0, account)
+
+
+class BrokenTcpTest(BrokenConnectionTest):
+
+    link = "tcp"
+    damages = [JOB, HEADER, TOKEN]
+
+
+class ProxyBetweenTest(harness.TestCase):
+    """A proxy that passes gRPC on, and no connection for tensors."""
+
+    def start_behind(self, tensors):
+        """A ps that offers no memory; the proxy does with connections for
+        tensors what it is told to. Returns the cluster of its worker."""
+        [behind] = harness.free_ports(1)
+        cluster = self.write_cluster(name="cluster%d.json" % behind)
+        port = int(self.read_json(cluster)["cluster"]["ps"][0].split(":")[1])
+        proxy = cutting_proxy.CuttingProxy(port, behind, tensors)
+        self.addCleanup(proxy.close)
+        self.start_ps(cluster, 0, "--link=tcp", "--bind=127.0.0.1:%d" % behind)
+        return cluster
+
+    def start_training(self, cluster, link, *flags):
+        return self.start_worker(
+            cluster, 0, "--link=" + link, *self.training_flags(
+                harness.softmax_regression(20), link, *flags))
+
+    def check_trains_over_grpc(self, cluster, why):
+        worker = self.start_training(cluster, "auto")
+        self.assertEqual(worker.wait(), 0, worker.output)
+        self.assertEqual(
+            re.findall("link to /job:ps/task:0: (.*)", worker.output),
+            ["no shared memory: the ps offers none", "gRPC; no TCP: " + why])
+
+    def test_one_that_wants_http_is_named(self):
+        cluster = self.start_behind(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        why = ("what answers a connection for tensors is no ps task of Muster, "
+               "or a proxy between (it answered 'HTTP/1.1 400 Bad Request"
+               r"\r\n\r\n')")
+        worker = self.start_training(cluster, "tcp")
+        self.assertEqual(worker.wait(), 2, worker.output)
+        self.assertIn("no TCP: %s; start the worker with --link=auto or grpc" %
+                      why, worker.output)
+        self.check_trains_over_grpc(cluster, why)
+
+    def test_one_that_is_silent_is_named(self):
+        self.check_trains_over_grpc(
+            self.start_behind(cutting_proxy.SILENCE),
+            "it has accepted a connection for tensors and says nothing")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ DEADLINE_S = 60.0
 PR_SET_PDEATHSIG = 1
 # Below Linux's range for outgoing connections (32768 and up).
 PORTS = range(20000, 32000)
-LINK_NAMES = {"grpc": "gRPC", "shared_memory": "shared memory"}
+LINK_NAMES = {"grpc": "gRPC", "shared_memory": "shared memory", "tcp": "TCP"}
 # Given to a task that may not listen yet.
 _ports_in_use = set()
 _ports_lock = threading.Lock()
@@ -74,17 +74,14 @@ def link_flags():
     return ["--link=" + link] if link else []
 
 
-def check_link(output):
-    """That a worker which got link_flags() has used that way and no other."""
-    link = os.environ.get("MUSTER_LINK")
-    if not link:
-        return
-    said = set(re.findall(r"link to \S+: (shared memory|gRPC)", output))
+def check_link(output, link):
+    """That a worker which got --link=`link` has used that way and no other."""
+    said = set(re.findall(r"link to \S+: (shared memory|gRPC|TCP)\b", output))
     if not said and not re.search(r"\bstep=[1-9]", output):
         return  # It ended before it had a ps.
     if said != {LINK_NAMES[link]}:
-        raise AssertionError("MUSTER_LINK=%s, but the links to the ps tasks "
-                             "were: %s" % (link, sorted(said) or "not said"))
+        raise AssertionError("--link=%s, but the links to the ps tasks were: "
+                             "%s" % (link, sorted(said) or "not said"))
 
 
 def softmax_regression(steps, batch_size=32, examples=2000, test_examples=500,
@@ -268,7 +265,7 @@ class TestCase(unittest.TestCase):
                 sys.stderr.write("--- output of %s\n%s\n" %
                                  (process.name, process.output))
         for process in self._linked_workers:
-            check_link(process.output)
+            check_link(process.output, os.environ["MUSTER_LINK"])
 
     def _failed(self):
         # Set by ResultWithXml, which is told of a failure before the clean-up.
@@ -352,7 +349,8 @@ class TestCase(unittest.TestCase):
         process = self.start("worker %d" % index, [
             *under, worker(), "--cluster=" + cluster,
             "--task_index=%d" % index, *link_flags(), *flags])
-        if not any(flag.startswith("--link=") for flag in flags):
+        if link_flags() and not any(
+                flag.startswith("--link=") for flag in flags):
             self._linked_workers.append(process)
         return process
 

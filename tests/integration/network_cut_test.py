@@ -91,6 +91,8 @@ class NetworkCutTest(recovery.TestCase):
                           "--progress_every=0.05")
             for index in range(2)]
         self.training_again()
+        for worker in self.workers:
+            harness.check_link(worker.output, "tcp")
 
     @property
     def workers(self):

@@ -53,6 +53,7 @@ class NetworkTest(harness.TestCase):
             # Though it is one machine: no socket leads out of a namespace.
             self.assertIn("link to /job:ps/task:0: no shared memory: the ps is "
                           "not on this machine", worker.output)
+            harness.check_link(worker.output, "tcp")
         self.assertEqual(ps.wait(), 0)
         result = self.result("train0")
         self.assertEqual(result["global_step"], 60)

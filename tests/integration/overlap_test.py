@@ -23,6 +23,7 @@ STEPS = 6
 LEAST_SHARE = 0.6
 # Of the time that a pull takes.
 LEAST_HIDDEN = 0.1
+LINKS = ["tcp", "shared_memory"] + (["grpc"] if harness.SOAK else [])
 
 
 def spans_by_step(path):
@@ -98,7 +99,7 @@ class OverlapTest(harness.TestCase):
             self.assertGreaterEqual(shares[STEPS // 2], least)
 
     def test_most_of_a_gradient_leaves_before_the_backward_pass_is_over(self):
-        for link in ("grpc", "shared_memory"):
+        for link in LINKS:
             for mode in ("async", "sync"):
                 with self.subTest(link=link, mode=mode):
                     shares = self.shares(link + "_" + mode, early_share,
@@ -114,7 +115,7 @@ class OverlapTest(harness.TestCase):
     def test_the_forward_pass_begins_while_parameters_arrive(self):
         # In asynchronous replication a push brings them. The convolutions, with
         # 1.6 % of the bytes, come first and take longest.
-        for link in ("grpc", "shared_memory"):
+        for link in LINKS:
             with self.subTest(link=link):
                 shares = self.shares("pull_" + link, hidden_share,
                                      "--link=" + link,

@@ -26,7 +26,8 @@ from tests.integration import harness
 
 SOAK = harness.SOAK
 # Kills of each role: (CI, soak).
-KILLS = {"worker": (3, 20), "chief": (3, 10), "ps": (3, 10)}
+KILLS = {"worker": (3, 20), "chief": (3, 10), "ps": (3, 10),
+         "each, over TCP": (1, 10)}
 # Seconds from the kill until training goes on (issue 4).
 LIMITS = {"worker": 5.0, "chief": 10.0, "ps": 15.0}
 # Global steps between two checkpoints.

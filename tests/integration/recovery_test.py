@@ -210,6 +210,19 @@ class RecoveryTest(recovery.TestCase):
 
     # ---- All
 
+    def test_tasks_that_were_killed_come_back_over_tcp(self):
+        job = self.start_job(ps=2, workers=3, flags=["--link=tcp"])
+        for _ in range(recovery.kills("each, over TCP")):
+            for index in (1, 0):
+                self.pause()
+                self.kill_and_restart_worker(job, index)
+            self.pause()
+            _, base = self.kill_and_restart_ps(
+                job, self.random.randrange(2), wait_for_reason=False)
+        self.check_sums_since(base, job.drain())
+        for worker in job.workers:
+            harness.check_link(worker.output, "tcp")
+
     def test_when_all_die_a_relaunch_resumes(self):
         job = self.start_job(ps=2, workers=2)
         job.workers[0].wait_for(r"saved \S+/ckpt-\d*[1-9]\d*$")

@@ -75,7 +75,7 @@ class SharedMemoryTest(harness.TestCase):
                                "parameters.safetensors"), "rb") as saved:
             return worker.output, saved.read()
 
-    def test_parameters_are_read_in_place(self):
+    def test_each_link_and_parameters_in_place_give_the_same_bits(self):
         in_place = "--set=replication.async.pull=IN_PLACE"
         _, consistent = self.train_in_place()
         said, parameters = self.train_in_place(in_place)
@@ -83,12 +83,14 @@ class SharedMemoryTest(harness.TestCase):
         self.assertNotIn("not possible", said)
         # One worker's updates come between its steps.
         self.assertEqual(parameters, consistent)
-        said, parameters = self.train_in_place(in_place, "--link=grpc")
-        self.assertEqual(said.count(
-            "pull: IN_PLACE is not possible, pulling consistently: "
-            "/job:ps/task:0: parameters can be read in place through shared "
-            "memory only"), 1)
-        self.assertEqual(parameters, consistent)
+        for link in ("grpc", "tcp"):
+            said, parameters = self.train_in_place(in_place, "--link=" + link)
+            harness.check_link(said, link)
+            self.assertEqual(said.count(
+                "pull: IN_PLACE is not possible, pulling consistently: "
+                "/job:ps/task:0: parameters can be read in place through shared "
+                "memory only"), 1)
+            self.assertEqual(parameters, consistent)
 
     def test_parameters_in_place_follow_a_restarted_ps(self):
         cluster = self.write_cluster()

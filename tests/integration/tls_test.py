@@ -75,13 +75,16 @@ class TlsTest(harness.TestCase):
         self.training = self.write("training.textproto",
                                    harness.softmax_regression(ENDLESS))
         self.ps = self.start_ps(self.cluster, 0, "--certs_dir=" + self.certs)
-        self.workers = [self.start_keyed_worker(i) for i in range(2)]
+        self.workers = [self.start_keyed_worker(0, "grpc"),
+                        self.start_keyed_worker(1, "tcp")]
         for one in self.workers:
             one.wait_for(r"\bstep=[1-9]")
+        self.assertIn("link to /job:ps/task:0: TCP with TLS 1.3",
+                      self.workers[1].output)
 
-    def start_keyed_worker(self, index):
+    def start_keyed_worker(self, index, link):
         return self.start_worker(
-            self.cluster, index, "--certs_dir=" + self.certs, "--link=grpc",
+            self.cluster, index, "--certs_dir=" + self.certs, "--link=" + link,
             "--training=" + self.training, "--train_dir=" + self.path("run"),
             "--compute_threads=1", "--progress_every=200ms")
 
@@ -105,7 +108,7 @@ class TlsTest(harness.TestCase):
             self.workers[1].wait_for(r"\bstep=")
         # A new connection, of new keys alone.
         self.workers[1].kill()
-        self.workers[1] = self.start_keyed_worker(1)
+        self.workers[1] = self.start_keyed_worker(1, "tcp")
         self.workers[1].wait_for(r"\bstep=")
         tasks[2] = self.workers[1]
         for one in self.workers:
@@ -114,6 +117,27 @@ class TlsTest(harness.TestCase):
             self.assertEqual(one.wait(), 130, one.output)
         for one in tasks:
             self.assertNotRegex(one.output, "refused( a|:)")
+
+    def test_keys_of_one_side_alone_are_told_over_each_link(self):
+        self.training = self.write("training.textproto",
+                                   harness.softmax_regression(ENDLESS))
+        self.make_certs("issue", "--ps=1", "--workers=1")
+        keys = ["--certs_dir=" + self.certs]
+        cases = []
+        for link in ("grpc", "tcp"):
+            for ps_keys, worker_keys, ps_says, worker_says in (
+                    (keys, [], "it speaks no TLS", "the peer speaks TLS alone"),
+                    ([], keys, "it speaks TLS", "the peer speaks no TLS")):
+                cluster = self.write_cluster(name="%d.json" % len(cases))
+                ps = self.start_ps(cluster, 0, *ps_keys)
+                worker = self.start_worker(
+                    cluster, 0, "--link=" + link, "--max_wait=1s",
+                    "--training=" + self.training, *worker_keys)
+                cases.append((ps, worker, ps_says, worker_says))
+        for ps, worker, ps_says, worker_says in cases:
+            ps.wait_for("refused a client: " + ps_says)
+            self.assertEqual(worker.wait(), 138, worker.output)
+            self.assertIn(worker_says, worker.output)
 
     def memory_mib(self):
         with open("/proc/%d/status" % self.ps.pid, encoding="ascii") as file:
@@ -194,7 +218,7 @@ class TlsTest(harness.TestCase):
         self.training = self.write(
             "training.textproto", harness.softmax_regression(
                 20, more="replication { all_reduce {} }"))
-        workers = [self.start_keyed_worker(i) for i in range(2)]
+        workers = [self.start_keyed_worker(i, "tcp") for i in range(2)]
         for one in workers:
             self.assertEqual(one.wait(), 0, one.output)
             self.assertNotRegex(one.output, "refused( a|:)")

@@ -17,6 +17,7 @@
 #include "common/process/stop_latch.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/job_watcher.h"
+#include "common/rpc/link_choice.h"
 #include "common/tls/task_keys.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,12 +29,15 @@
 #include "worker/client/client.h"
 #include "worker/client/link/grpc_coordination_link.h"
 #include "worker/client/link/grpc_parameter_link.h"
+#include "worker/client/link/shard_link.h"
 
 namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 constexpr char kNotTheRole[] = "wanted one of";
 constexpr char kNotTheSender[] = "wanted the task of its certificate";
@@ -107,6 +111,11 @@ class PsKeysTest : public testing::Test {
     return {"/job:ps/task:0", absl::StrCat("127.0.0.1:", task_->port())};
   }
   static absl::Time Soon() { return SystemClock()->Now() + absl::Seconds(30); }
+  std::unique_ptr<ParameterLink> LinkOver(LinkChoice choice,
+                                          const TaskKeys& keys) {
+    return MakeShardLink({Peer(), MakeTaskId("ps", 0)}, keys.credentials(),
+                         choice, said_.reporter(), SystemClock());
+  }
 
   // A call with a request that is empty.
   absl::Status Ask(Link* link, const AnyMethod& method) {
@@ -125,8 +134,40 @@ class PsKeysTest : public testing::Test {
     return SenderOf(TaskKey("worker", index), /*incarnation=*/7);
   }
 
+  // The four calls with tensors.
+  absl::Status Load(ParameterLink* link, const Frame<LoadPart>& load) {
+    return AwaitReply<LoadReply>([&](ReplyCallback<LoadReply> done) {
+             link->Load(load, Soon(), std::move(done));
+           })
+        .status();
+  }
+  absl::Status Pull(ParameterLink* link, const PullRequest& pull) {
+    return AwaitReply<Frame<PullReply>>(
+               [&](ReplyCallback<Frame<PullReply>> done) {
+                 link->Pull(pull, Soon(), std::move(done));
+               })
+        .status();
+  }
+  absl::Status Push(ParameterLink* link, const Frame<PushPart>& push) {
+    return AwaitReply<Frame<PushReply>>(
+               [&](ReplyCallback<Frame<PushReply>> done) {
+                 link->Push(push, Soon(), std::move(done));
+               })
+        .status();
+  }
+  absl::Status ReadSnapshot(ParameterLink* link,
+                            const ReadSnapshotRequest& read) {
+    return AwaitReply<Frame<SnapshotPart>>(
+               [&](ReplyCallback<Frame<SnapshotPart>> done) {
+                 link->ReadSnapshot(read, Soon(), std::move(done));
+               })
+        .status();
+  }
+
   // Of the ps and of all certificates.
   AheadClock clock_;
+  // By the links of LinkOver.
+  ReportedLines said_;
   StopLatch latch_;
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<TaskKeys> ps_keys_;
@@ -199,29 +240,49 @@ TEST_F(PsKeysTest, AWorkerStopsNoJobInItsOwnNameEither) {
 // Calls with tensors are read by other code than the rest.
 TEST_F(PsKeysTest, ACallWithTensorsIsNoWayRoundTheTable) {
   const auto keys = KeysOf("worker", 1);
-  GrpcParameterLink link(Peer(), keys->credentials().channel_to("ps", 0));
-  Frame<LoadPart> load;
-  *load.header.mutable_sender() = WorkerOf(1);
-  EXPECT_THAT(
-      AwaitReply<LoadReply>([&](ReplyCallback<LoadReply> done) {
-        link.Load(load, Soon(), std::move(done));
-      }),
-      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
-  ReadSnapshotRequest read;
-  *read.mutable_sender() = WorkerOf(1);
-  EXPECT_THAT(
-      AwaitReply<Frame<SnapshotPart>>(
-          [&](ReplyCallback<Frame<SnapshotPart>> done) {
-            link.ReadSnapshot(read, Soon(), std::move(done));
-          }),
-      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
-  Frame<PushPart> push;
-  *push.header.mutable_sender() = WorkerOf(0);
-  EXPECT_THAT(
-      AwaitReply<Frame<PushReply>>([&](ReplyCallback<Frame<PushReply>> done) {
-        link.Push(push, Soon(), std::move(done));
-      }),
-      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheSender)));
+  for (const LinkChoice choice : {LinkChoice::kGrpc, LinkChoice::kTcp}) {
+    const auto link = LinkOver(choice, *keys);
+    Frame<LoadPart> load;
+    *load.header.mutable_sender() = WorkerOf(1);
+    EXPECT_THAT(
+        Load(link.get(), load),
+        StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
+    ReadSnapshotRequest read;
+    *read.mutable_sender() = WorkerOf(1);
+    EXPECT_THAT(
+        ReadSnapshot(link.get(), read),
+        StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
+    Frame<PushPart> push;
+    *push.header.mutable_sender() = WorkerOf(0);
+    EXPECT_THAT(Push(link.get(), push),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         HasSubstr(kNotTheSender)));
+  }
+  EXPECT_THAT(said_.lines(),
+              ElementsAre("I link to /job:ps/task:0: gRPC",
+                          "I link to /job:ps/task:0: TCP with TLS 1.3"));
+}
+
+// A holder who gets no offer has no connection to make them over, either.
+TEST_F(PsKeysTest, EachCellOfTheTableOverTcp) {
+  for (const auto& [role, holder] : kHolders) {
+    said_.Clear();
+    const auto keys = KeysOf(holder.first, holder.second);
+    const auto link = LinkOver(LinkChoice::kTcp, *keys);
+    const std::pair<AnyMethod, absl::Status> calls[] = {
+        {kLoadCall, Load(link.get(), {})},
+        {kPullCall, Pull(link.get(), {})},
+        {kPushCall, Push(link.get(), {})},
+        {kReadSnapshotCall, ReadSnapshot(link.get(), {})}};
+    for (const auto& [method, status] : calls) {
+      EXPECT_EQ(absl::StrContains(status.message(), kNotTheRole),
+                !method.callers.Contains(role))
+          << holder.first << " " << method.path << ": " << status;
+      EXPECT_FALSE(absl::IsUnavailable(status)) << status;
+    }
+    EXPECT_THAT(said_.lines(),
+                SizeIs(kTcpOfferCall.callers.Contains(role) ? 1 : 0));
+  }
 }
 
 // Without keys, or with another cluster's, no call comes so far that anything
@@ -291,18 +352,14 @@ TEST_F(PsKeysEndTest, ARenewedCertificateIsShownOnEveryWay) {
   const auto credentials = keys->credentials().channel_to("ps", 0);
   GrpcCoordinationLink coordination(Peer(), credentials);
   GrpcParameterLink parameters(Peer(), credentials);
+  const auto tcp = LinkOver(LinkChoice::kTcp, *keys);
   PullRequest pull;
   *pull.mutable_sender() = WorkerOf(1);
   const std::function<absl::Status()> calls[] = {
       [&] { return Ask(&coordination, kGetJobStateCall, {}); },
       [&] { return Ask(&parameters, kStateCall, {}); },
-      [&] {
-        return AwaitReply<Frame<PullReply>>(
-                   [&](ReplyCallback<Frame<PullReply>> done) {
-                     parameters.Pull(pull, Soon(), done);
-                   })
-            .status();
-      }};
+      [&] { return Pull(&parameters, pull); },
+      [&] { return Pull(tcp.get(), pull); }};
   for (const auto& call : calls) EXPECT_FALSE(absl::IsUnavailable(call()));
   clock_.hours = 1;
   for (const auto& call : calls) {
