@@ -16,10 +16,10 @@ TEST(LinkChoiceTest, ReadsEachName) {
 
 TEST(LinkChoiceTest, ListsTheNamesToWhoHasAnother) {
   for (const char* const text : {"", "shm", "GRPC", "auto\n"}) {
-    EXPECT_THAT(
-        ParseLinkChoice(text),
-        StatusIs(absl::StatusCode::kInvalidArgument,
-                 testing::HasSubstr("wanted auto, shared_memory, tcp or grpc")));
+    EXPECT_THAT(ParseLinkChoice(text),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::HasSubstr(
+                             "wanted auto, shared_memory, tcp or grpc")));
   }
 }
 
