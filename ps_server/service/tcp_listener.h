@@ -37,7 +37,7 @@ namespace muster {
 class TcpListener {
  public:
   // Connections that have not shown a token; with one more, the oldest ends.
-  static constexpr size_t kMostGreeting = 64;
+  static constexpr size_t kMostGreeting = 256;
   static constexpr int kMostLoops = 8;
   // At the end, for answers to what was read.
   static constexpr absl::Duration kFarewell = absl::Seconds(1);

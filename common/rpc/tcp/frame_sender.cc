@@ -1,6 +1,7 @@
 #include "common/rpc/tcp/frame_sender.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,6 +70,7 @@ absl::StatusOr<bool> FrameSender::SendAll(ByteChannel* channel,
         channel->Send(
             absl::MakeConstSpan(frame->pieces).subspan(frame->piece)));
     if (sent == 0) return false;
+    sent_bytes_ += sent;
     Advance(sent, frame);
   }
   return true;
@@ -96,6 +98,18 @@ void FrameSender::Advance(size_t bytes, Outgoing* frame) {
 bool FrameSender::empty() const {
   absl::MutexLock lock(&mu_);
   return frames_.empty();
+}
+
+void FrameSender::Drop(uint64_t call) {
+  // They go outside the lock: who lent their data is told.
+  std::list<Outgoing> dropped;
+  absl::MutexLock lock(&mu_);
+  if (frames_.empty()) return;
+  for (auto it = std::next(frames_.begin()); it != frames_.end();) {
+    const auto frame = it++;
+    if (frame->call != call) continue;
+    dropped.splice(dropped.end(), frames_, frame);
+  }
 }
 
 bool FrameSender::Holds(uint64_t call) const {

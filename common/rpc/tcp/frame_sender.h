@@ -3,9 +3,10 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ class FrameSender {
   bool empty() const;
   // Whether one of them is of this call.
   bool Holds(uint64_t call) const;
+  // Lets go of those of this call that do not come next.
+  void Drop(uint64_t call);
+  // Bytes that the channel has accepted so far.
+  uint64_t sent_bytes() const { return sent_bytes_; }
 
  private:
   struct Outgoing {
@@ -65,16 +70,17 @@ class FrameSender {
   // All that is there, for the one thread that pumps.
   absl::StatusOr<Progress> SendFrames(ByteChannel* channel);
   // False if the socket is full.
-  static absl::StatusOr<bool> SendAll(ByteChannel* channel, Outgoing* frame);
+  absl::StatusOr<bool> SendAll(ByteChannel* channel, Outgoing* frame);
   static void Cut(Outgoing* frame);
   static void Advance(size_t bytes, Outgoing* frame);
   // Unless `to_the_end` and others have added frames: returns whether it does.
   bool StopPumping(bool to_the_end);
 
   mutable absl::Mutex mu_;
-  // References to its elements stay while others are added behind.
-  std::deque<Outgoing> frames_ ABSL_GUARDED_BY(mu_);
+  // An element stays where it is while others come and go behind it.
+  std::list<Outgoing> frames_ ABSL_GUARDED_BY(mu_);
   bool is_pumping_ ABSL_GUARDED_BY(mu_) = false;
+  std::atomic<uint64_t> sent_bytes_ = 0;
 };
 
 }  // namespace muster

@@ -85,8 +85,6 @@ SharedMemoryLink::~SharedMemoryLink() {
   }
   if (open != nullptr) open->Shutdown();
   thread_.reset();
-  // Its callbacks may still bring a Hello.
-  other_.reset();
 }
 
 std::shared_ptr<SharedMemoryCaller> SharedMemoryLink::memory() const {

@@ -143,8 +143,8 @@ class SharedMemoryLink : public ParameterLink {
   // Why the memory was lost, until it is said what comes instead; else "".
   std::string lost_ ABSL_GUARDED_BY(mu_);
 
-  // Own synchronisation.
-  std::unique_ptr<ParameterLink> other_;
+  // Own synchronisation. Its last callbacks may still call this.
+  const std::unique_ptr<ParameterLink> other_;
 
   // Last: uses all of the above.
   std::unique_ptr<ClockThread> thread_;

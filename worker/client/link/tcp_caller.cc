@@ -36,8 +36,8 @@ TcpCaller::TcpCaller(PeerName peer, std::unique_ptr<ByteChannel> channel,
       channel_(std::move(channel)),
       loop_(std::move(loop)),
       receiver_(pool,
-                [this](const FrameHeader& header) { return PlaceOf(header); }) {
-}
+                [this](const FrameHeader& header) { return PlaceOf(header); }),
+      sent_at_(clock->Now()) {}
 
 absl::Status TcpCaller::Named(absl::StatusCode code,
                               absl::string_view words) const {
@@ -94,14 +94,18 @@ void TcpCaller::SendSome() {
 
 // ---- Answers ------------------------------------------------------------
 
-absl::Status TcpCaller::Run() {
+absl::Status TcpCaller::Run(const Retirement& retirement) {
   // The loop is this one's own: it need not hold it.
   loop_->Add(std::shared_ptr<SocketHandler>(std::shared_ptr<void>(), this));
   absl::Time next_expiry = clock_->Now();
-  while (end_.ok()) {
+  bool is_retiring = false;
+  while (end_.ok() && !(is_retiring && IsIdle())) {
     loop_->RunOnce(kTick);
     const absl::Time now = clock_->Now();
     if (now < next_expiry || !end_.ok()) continue;
+    if (now >= retirement.at && !std::exchange(is_retiring, true)) {
+      retirement.on_retire();
+    }
     end_ = Expire(now);
     next_expiry = now + kTick;
   }
@@ -183,16 +187,32 @@ absl::Status TcpCaller::Expire(absl::Time now) {
       calls_.erase(call);
     }
   }
-  bool is_stuck = false;
   for (const auto& [number, done] : late) {
     receiver_.Abandon(number);
-    is_stuck |= sender_.Holds(number);
+    sender_.Drop(number);
+    unsent_.push_back(number);
     done(Named(absl::StatusCode::kDeadlineExceeded,
                "no answer in time over TCP"));
   }
-  // What its data are read from is the caller's own.
-  if (!is_stuck) return absl::OkStatus();
+  if (!IsStuck(now)) return absl::OkStatus();
   return absl::UnavailableError("a request could not be sent in time");
+}
+
+bool TcpCaller::IsStuck(absl::Time now) {
+  if (const uint64_t sent = sender_.sent_bytes(); sent != sent_bytes_) {
+    sent_bytes_ = sent;
+    sent_at_ = now;
+  }
+  unsent_.erase(
+      std::remove_if(unsent_.begin(), unsent_.end(),
+                     [this](uint64_t call) { return !sender_.Holds(call); }),
+      unsent_.end());
+  return !unsent_.empty() && now - sent_at_ >= kStuck;
+}
+
+bool TcpCaller::IsIdle() {
+  absl::MutexLock lock(&mu_);
+  return calls_.empty() && sender_.empty();
 }
 
 void TcpCaller::Fail(const absl::Status& lost) {

@@ -58,6 +58,9 @@ class TcpCaller : private SocketHandler {
   };
   using DoneCallback = std::function<void(absl::StatusOr<Answer>)>;
   static constexpr absl::Duration kTick = absl::Milliseconds(250);
+  // A connection that takes no byte of a request for so long, past the
+  // request's deadline, is lost: its data are the caller's memory.
+  static constexpr absl::Duration kStuck = absl::Seconds(5);
 
   // `channel` is past its greeting. `pool` and `clock` (monotonic) outlive
   // this.
@@ -70,9 +73,18 @@ class TcpCaller : private SocketHandler {
 
   void Call(Request request, absl::Time deadline, DoneCallback done);
 
-  // Delivers answers until the connection is lost, and says why it was lost.
-  // Calls wait on: Fail comes next. Once, on a thread of the owner's.
-  absl::Status Run();
+  // The end of a connection's time: after `at` no more calls come, which
+  // `on_retire` sees to, on the thread of Run, and those under way are waited
+  // for.
+  struct Retirement {
+    absl::Time at = absl::InfiniteFuture();
+    std::function<void()> on_retire;
+  };
+
+  // Delivers answers until the connection is lost, and says why it was lost;
+  // until it has retired: OK. Calls wait on: Fail comes next. Once, on a thread
+  // of the owner's.
+  absl::Status Run(const Retirement& retirement);
 
   // Fails every call, those to come too, because of what Run said. On the
   // thread of Run.
@@ -99,8 +111,10 @@ class TcpCaller : private SocketHandler {
   absl::Status OnAnswer(ReceivedFrame frame);
   std::shared_ptr<ValuePlace> PlaceOf(const FrameHeader& header);
   // Fails the calls whose deadline has passed. Errors: Unavailable if one of
-  // them could not be sent.
+  // them cannot be sent.
   absl::Status Expire(absl::Time now);
+  bool IsStuck(absl::Time now);
+  bool IsIdle();
   absl::Status Named(absl::StatusCode code, absl::string_view words) const;
 
   // Constant after construction.
@@ -115,6 +129,11 @@ class TcpCaller : private SocketHandler {
   // Used by the thread of Run.
   FrameReceiver receiver_;
   absl::Status end_;
+  // Calls that have failed while they were being sent.
+  std::vector<uint64_t> unsent_;
+  // The newest bytes that the socket took.
+  uint64_t sent_bytes_ = 0;
+  absl::Time sent_at_;
 
   absl::Mutex mu_;
   uint64_t last_call_ ABSL_GUARDED_BY(mu_) = 0;

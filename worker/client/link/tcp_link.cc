@@ -75,6 +75,13 @@ bool IsLasting(const absl::Status& status) {
   }
 }
 
+// The error of a message with tensors for want of a connection: it may be sent
+// again, whatever a Hello says then. No ps has refused it: it is no fence.
+absl::Status Missing(const absl::Status& why) {
+  if (absl::IsCancelled(why)) return why;
+  return absl::UnavailableError(why.message());
+}
+
 // "/job:ps/task:0 at localhost:2222: "
 std::string Prefix(const PeerName& peer) {
   return absl::StrCat(peer.task, " at ", peer.address, ": ");
@@ -99,8 +106,6 @@ TcpLink::~TcpLink() {
   eventfd_write(stop_.get(), 1);
   if (open != nullptr) open->Shutdown();
   thread_.reset();
-  // Its callbacks may still begin calls.
-  other_.reset();
 }
 
 bool TcpLink::is_closing() const {
@@ -168,7 +173,7 @@ void TcpLink::Load(Frame<LoadPart> request, absl::Time deadline,
                    ReplyCallback<LoadReply> done) {
   Begin([this, request = std::move(request), deadline,
          done = std::move(done)](const Way& way) mutable {
-    if (!way.missing.ok()) return done(way.missing);
+    if (!way.missing.ok()) return done(Missing(way.missing));
     if (way.tcp == nullptr) {
       return other_->Load(std::move(request), deadline, std::move(done));
     }
@@ -188,7 +193,7 @@ void TcpLink::PullTo(std::shared_ptr<ValuePlace> place,
                      ReplyCallback<Frame<PullReply>> done) {
   Begin([this, place = std::move(place), request, deadline,
          done = std::move(done)](const Way& way) mutable {
-    if (!way.missing.ok()) return done(way.missing);
+    if (!way.missing.ok()) return done(Missing(way.missing));
     if (way.tcp == nullptr) {
       return other_->PullTo(std::move(place), request, deadline,
                             std::move(done));
@@ -209,7 +214,7 @@ void TcpLink::PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
                      ReplyCallback<Frame<PushReply>> done) {
   Begin([this, place = std::move(place), request = std::move(request), deadline,
          done = std::move(done)](const Way& way) mutable {
-    if (!way.missing.ok()) return done(way.missing);
+    if (!way.missing.ok()) return done(Missing(way.missing));
     if (way.tcp == nullptr) {
       return other_->PushTo(std::move(place), std::move(request), deadline,
                             std::move(done));
@@ -225,7 +230,7 @@ void TcpLink::ReadSnapshot(const ReadSnapshotRequest& request,
                            ReplyCallback<Frame<SnapshotPart>> done) {
   Begin([this, request, deadline,
          done = std::move(done)](const Way& way) mutable {
-    if (!way.missing.ok()) return done(way.missing);
+    if (!way.missing.ok()) return done(Missing(way.missing));
     if (way.tcp == nullptr) {
       return other_->ReadSnapshot(request, deadline, std::move(done));
     }
@@ -318,7 +323,8 @@ void TcpLink::GoWithout(const absl::Status& why) {
     way.missing =
         IsLasting(why)
             ? absl::FailedPreconditionError(absl::StrCat(
-                  text, "; start the worker with --link=auto or grpc"))
+                  text, "; start the worker with --link=auto or grpc",
+                  absl::IsUnimplemented(why) ? ", or see the ps's --link" : ""))
             : absl::UnavailableError(text);
     return Settle(way, absl::InfiniteFuture(), "");
   }
@@ -339,6 +345,11 @@ void TcpLink::Settle(const Way& way, absl::Time retry_at,
   for (const Start& start : waiting) start(way);
 }
 
+void TcpLink::ForgetConnection() {
+  absl::MutexLock lock(&mu_);
+  tcp_ = nullptr;
+}
+
 void TcpLink::Serve(std::unique_ptr<ByteChannel> channel) {
   absl::StatusOr<std::unique_ptr<SocketLoop>> loop = SocketLoop::Create();
   if (!loop.ok()) return GoWithout(loop.status());
@@ -351,17 +362,15 @@ void TcpLink::Serve(std::unique_ptr<ByteChannel> channel) {
   Settle(way, absl::InfiniteFuture(), has_keys ? "TCP with TLS 1.3" : "TCP");
   // Its destructor may have looked before.
   if (is_closing()) way.tcp->Shutdown();
-  const absl::Status lost = way.tcp->Run();
-  {
-    absl::MutexLock lock(&mu_);
-    tcp_ = nullptr;
-  }
-  if (!is_closing()) {
-    Report(absl::StrCat("connection lost; ",
-                        absl::IsUnavailable(lost)
-                            ? absl::StrCat("the ps at ", options_.peer.address,
-                                           " is gone or going")
-                            : std::string(lost.message())));
+  TcpCaller::Retirement retirement;
+  if (has_keys) retirement.at = options_.clock->Now() + options_.keyed_age;
+  retirement.on_retire = [this] { ForgetConnection(); };
+  absl::Status lost = way.tcp->Run(retirement);
+  ForgetConnection();
+  if (lost.ok()) {
+    lost = absl::UnavailableError("the connection is replaced by a new one");
+  } else if (!is_closing()) {
+    Report(absl::StrCat("connection lost; ", lost.message()));
   }
   way.tcp->Fail(lost);
 }

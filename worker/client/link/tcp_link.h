@@ -50,6 +50,9 @@ class TcpLink : public ParameterLink {
     // Between attempts, while the other link carries the tensors.
     Backoff::Options pauses = {absl::Seconds(2), absl::Seconds(30),
                                absl::Seconds(1)};
+    // With keys a connection is replaced after so long: each shows certificates
+    // once, and the peer's may have ended since.
+    absl::Duration keyed_age = absl::Minutes(5);
     // Gets a line whenever the way of the tensors changes, and why. On any
     // thread.
     Reporter reporter;
@@ -111,6 +114,8 @@ class TcpLink : public ParameterLink {
   absl::StatusOr<std::unique_ptr<ByteChannel>> Connect(const TcpOffer& offer);
   // Until it is lost.
   void Serve(std::unique_ptr<ByteChannel> channel);
+  // The next call begins with another one.
+  void ForgetConnection();
   // There is no TCP for now, and `why`.
   void GoWithout(const absl::Status& why);
   // Starts the calls that wait, and until `retry_at` those to come.
@@ -142,8 +147,8 @@ class TcpLink : public ParameterLink {
   absl::Time retry_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::optional<absl::StatusOr<TcpOffer>> offer_ ABSL_GUARDED_BY(mu_);
 
-  // Own synchronisation.
-  std::unique_ptr<ParameterLink> other_;
+  // Own synchronisation. Its last callbacks may still call this.
+  const std::unique_ptr<ParameterLink> other_;
 
   // Last: uses all of the above.
   std::unique_ptr<ClockThread> thread_;

@@ -47,6 +47,7 @@ UnaryCaller::~UnaryCaller() {
   std::vector<std::shared_ptr<PendingCall>> calls;
   {
     absl::MutexLock lock(&mu_);
+    is_closing_ = true;
     calls.assign(pending_.begin(), pending_.end());
   }
   // Outside the lock: a completion may run inside TryCancel.
@@ -59,14 +60,19 @@ UnaryCaller::~UnaryCaller() {
 
 void UnaryCaller::Call(const char* method, grpc::ByteBuffer request,
                        absl::Time deadline, BytesCallback done) {
-  auto call = std::make_shared<PendingCall>(&alive_);
+  const auto call = std::make_shared<PendingCall>(&alive_);
   call->context.set_deadline(ToGrpcDeadline(deadline));
   call->request.Swap(&request);
   call->done = std::move(done);
   call->channel = channel_.Get();
+  bool is_closing = false;
   {
     absl::MutexLock lock(&mu_);
-    pending_.insert(call);
+    is_closing = is_closing_;
+    if (!is_closing) pending_.insert(call);
+  }
+  if (is_closing) {
+    return call->done(absl::CancelledError("the link to the ps is closing"));
   }
   grpc::GenericStub(call->channel)
       .UnaryCall(&call->context, method, grpc::StubOptions(), &call->request,

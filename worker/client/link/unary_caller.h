@@ -23,7 +23,8 @@ namespace muster {
 // Unary gRPC calls to one peer over one channel at a time, as bytes: requests
 // and replies that carry tensors must not pass through protobuf objects, and
 // one path serves the others too. Thread-safe; no call blocks. `done` is called
-// exactly once, on a gRPC thread, with no lock held.
+// exactly once, on a gRPC thread, with no lock held. A `done` may make another
+// call; while this is destroyed that one is cancelled at once.
 //
 // Errors: what the peer answered, its message unchanged; Unavailable and
 // DeadlineExceeded with a readable cause (peer_failure.h), which is looked for
@@ -68,6 +69,7 @@ class UnaryCaller {
   AliveCount alive_;
 
   absl::Mutex mu_;
+  bool is_closing_ ABSL_GUARDED_BY(mu_) = false;
   // Shared: gRPC's completion and the destructor's cancellation race for it.
   absl::flat_hash_set<std::shared_ptr<PendingCall>> pending_
       ABSL_GUARDED_BY(mu_);

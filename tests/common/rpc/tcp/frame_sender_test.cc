@@ -94,6 +94,26 @@ TEST(FrameSenderTest, ByteAfterByte_KeepsTheOrder) {
                                 EncodeFrameHeader({3, 0, 1, 5, 0}) + "bthree");
 }
 
+TEST(FrameSenderTest, DroppedFrame_IsNotSentUnlessItComesNext) {
+  FrameSender sender;
+  MemoryChannel channel;
+  int held = 0;
+  for (int call : {1, 2, 3}) {
+    ++held;
+    sender.Add(OfCall(call), "",
+               absl::MakeCordFromExternal("data", [&held] { --held; }));
+  }
+  sender.Drop(1);
+  sender.Drop(2);
+  EXPECT_EQ(held, 2);
+  EXPECT_TRUE(sender.Holds(1));
+  EXPECT_FALSE(sender.Holds(2));
+  EXPECT_THAT(sender.Pump(&channel), IsOkAndHolds(Progress::kDone));
+  EXPECT_EQ(channel.sent(), EncodeFrameHeader({1, 0, 0, 4, 0}) + "data" +
+                                EncodeFrameHeader({3, 0, 0, 4, 0}) + "data");
+  EXPECT_EQ(sender.sent_bytes(), channel.sent().size());
+}
+
 TEST(FrameSenderTest, ChannelThatKeepsBytes_IsNotDone) {
   FrameSender sender;
   MemoryChannel channel;

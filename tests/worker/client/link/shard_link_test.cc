@@ -12,6 +12,8 @@
 #include "common/base/clock.h"
 #include "common/process/stop_latch.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/credentials.h"
+#include "common/rpc/server/listen_address.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ps_server/ps_task.h"
@@ -186,6 +188,32 @@ TEST_F(ShardLinkTest, WithoutMemory_ValuesGoToTheirPlaceOverTcp) {
   ASSERT_THAT(pushed, IsOk());
   EXPECT_TRUE(pushed->is_placed);
   EXPECT_THAT(pushed_to->values(), ElementsAre(3, 4));
+}
+
+// As a refused Hello that is made again (Link::Call).
+TEST(ShardLinkEndTest, ACallOfACallbackAtItsEndIsCancelled) {
+  // Who connects there waits.
+  const ListeningSockets silent = *ListenOn("127.0.0.1:0");
+  const std::string address = absl::StrCat("127.0.0.1:", silent.port);
+  for (const LinkChoice choice : {LinkChoice::kAuto, LinkChoice::kSharedMemory,
+                                  LinkChoice::kTcp, LinkChoice::kGrpc}) {
+    absl::Status last;
+    {
+      const std::unique_ptr<ParameterLink> link = MakeShardLink(
+          {{"/job:ps/task:0", address}, MakeTaskId(kPsJob, 0)},
+          InsecureCredentials(), choice, Reporter(), SystemClock());
+      ParameterLink* const made = link.get();
+      const absl::Time deadline = absl::InfiniteFuture();
+      made->Call(kStateCall, {}, deadline,
+                 [made, deadline, &last](const absl::StatusOr<ShardState>&) {
+                   made->Call(kHelloCall, {}, deadline,
+                              [&last](const absl::StatusOr<HelloReply>& reply) {
+                                last = reply.status();
+                              });
+                 });
+    }
+    EXPECT_THAT(last, StatusIs(absl::StatusCode::kCancelled));
+  }
 }
 
 }  // namespace

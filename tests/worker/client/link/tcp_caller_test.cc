@@ -148,7 +148,7 @@ class TcpCallerTest : public testing::Test {
                                           std::move(own), *SocketLoop::Create(),
                                           &pool_, &clock_);
     runner_ = std::thread([this] {
-      lost_ = caller_->Run();
+      lost_ = caller_->Run(retirement_);
       caller_->Fail(lost_);
     });
   }
@@ -182,6 +182,7 @@ class TcpCallerTest : public testing::Test {
   BufferPool pool_;
   std::unique_ptr<TensorPeer> ps_;
   std::unique_ptr<TcpCaller> caller_;
+  TcpCaller::Retirement retirement_;
   std::thread runner_;
   absl::Status lost_;
 };
@@ -331,10 +332,48 @@ TEST_F(TcpCallerTest, RequestThatIsNotTakenInTime_EndsTheConnection) {
     EXPECT_THAT(outcome.status(),
                 StatusIs(absl::StatusCode::kDeadlineExceeded));
   }
+  clock_.Advance(TcpCaller::kStuck);
   EXPECT_THAT(AwaitLoss(), StatusIs(absl::StatusCode::kUnavailable,
                                     HasSubstr("not be sent in time")));
   caller_.reset();
   EXPECT_EQ(held, 0);
+}
+
+TEST_F(TcpCallerTest, RequestsOfASlowPeerPastTheirDeadline_AreNotSent) {
+  Connect();
+  const std::string bytes(kManyBytes, 'x');
+  std::vector<Outcome> outcomes;
+  for (const char* fields : {"first", "second", "third"}) {
+    outcomes.push_back(
+        Call(fields, absl::Cord(bytes), nullptr, absl::Seconds(1)));
+  }
+  clock_.Advance(absl::Seconds(2));
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_THAT(outcome.status(),
+                StatusIs(absl::StatusCode::kDeadlineExceeded));
+  }
+  const Outcome next = Call("next");
+  // What was being sent is sent to its end.
+  EXPECT_EQ(ps_->Receive()->fields, "first");
+  const absl::StatusOr<ReceivedFrame> frame = ps_->Receive();
+  ASSERT_THAT(frame, IsOk());
+  EXPECT_EQ(frame->fields, "next");
+  ps_->Answer(frame->header.call, "", "");
+  EXPECT_THAT(next.status(), IsOk());
+}
+
+TEST_F(TcpCallerTest, Retired_EndsWhenTheLastCallIsAnswered) {
+  absl::Notification retired;
+  retirement_.at = clock_.Now() + absl::Seconds(1);
+  retirement_.on_retire = [&retired] { retired.Notify(); };
+  Connect();
+  const Outcome outcome = Call("last");
+  const uint64_t call = Receive();
+  clock_.Advance(absl::Seconds(2));
+  retired.WaitForNotification();
+  ps_->Answer(call, "", "values");
+  EXPECT_EQ(outcome.data(), "values");
+  EXPECT_THAT(AwaitLoss(), IsOk());
 }
 
 TEST_F(TcpCallerTest, DeadlineThatHasPassed_SendsNothing) {

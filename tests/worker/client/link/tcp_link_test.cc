@@ -243,13 +243,13 @@ TEST_F(TcpLinkTest, PsThatOffersNone_IsSpokenToOverTheOtherAndSaidOnce) {
 TEST_F(TcpLinkTest, PsThatOffersNone_FailsHelloWhereTcpIsRequired) {
   Offer({absl::UnimplementedError("unknown method")});
   options_.required = true;
-  const auto is_refused = StatusIs(
-      absl::StatusCode::kFailedPrecondition,
-      "/job:ps/task:0 at " + server_.address() +
-          ": no TCP: the ps offers none; start the worker with --link=auto or "
-          "grpc");
-  EXPECT_THAT(Hello(), is_refused);
-  EXPECT_THAT(Pull(), is_refused);
+  const std::string words = "/job:ps/task:0 at " + server_.address() +
+                            ": no TCP: the ps offers none; start the worker "
+                            "with --link=auto or grpc, or see the ps's --link";
+  EXPECT_THAT(Hello(), StatusIs(absl::StatusCode::kFailedPrecondition, words));
+  // No fence, which would have a step begun anew of which a shard may have
+  // parts.
+  EXPECT_THAT(Pull(), StatusIs(absl::StatusCode::kUnavailable, words));
   EXPECT_THAT(lines_.lines(), IsEmpty());
 }
 
@@ -382,12 +382,68 @@ TEST_F(TcpLinkTest, ConnectionLostAmidAnAnswer_TheSecondAttemptIsRight) {
   });
   EXPECT_THAT(Pull(), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(*Pull(), "of the second");
-  EXPECT_THAT(
-      lines_.lines(),
-      ElementsAre("I link to /job:ps/task:0: TCP",
-                  "I link to /job:ps/task:0: connection lost; the ps at " +
-                      server_.address() + " is gone or going",
-                  "I link to /job:ps/task:0: TCP"));
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("I link to /job:ps/task:0: TCP",
+                          "I link to /job:ps/task:0: connection lost; the peer "
+                          "closed the connection",
+                          "I link to /job:ps/task:0: TCP"));
+  End(std::move(ps));
+  EXPECT_EQ(token, MakeOffer('2').token());
+}
+
+// As a channel under TLS looks to a link.
+class CertifiedChannel : public ByteChannel {
+ public:
+  explicit CertifiedChannel(std::unique_ptr<ByteChannel> channel)
+      : channel_(std::move(channel)) {}
+
+  int fd() const override { return channel_->fd(); }
+  bool is_duplex() const override { return false; }
+  absl::StatusOr<bool> Handshake() override { return true; }
+  absl::StatusOr<size_t> Receive(absl::Span<const iovec> pieces) override {
+    return channel_->Receive(pieces);
+  }
+  absl::StatusOr<size_t> Send(absl::Span<const iovec> pieces) override {
+    return channel_->Send(pieces);
+  }
+  absl::StatusOr<bool> Flush() override { return channel_->Flush(); }
+  bool has_received() const override { return false; }
+  bool wants_to_send() const override { return false; }
+  std::string PeerCertificate() const override { return "a certificate"; }
+
+ private:
+  const std::unique_ptr<ByteChannel> channel_;
+};
+
+TEST_F(TcpLinkTest, ConnectionWithKeys_IsReplacedInTimeWithoutALoss) {
+  options_.open = [](FileDescriptor socket) {
+    return std::make_unique<CertifiedChannel>(
+        MakePlainChannel(std::move(socket)));
+  };
+  options_.keyed_age = absl::ZeroDuration();
+  Offer({MakeOffer('1'), MakeOffer('2')});
+  std::string token;
+  std::thread ps([&] {
+    std::unique_ptr<TensorPeer> peer = server_.Accept();
+    peer->Answer(peer->Receive()->header.call, "", "of the first");
+    // It has retired.
+    EXPECT_FALSE(peer->Receive().ok());
+    peer = server_.Accept(&token);
+    peer->Answer(peer->Receive()->header.call, "", "of the second");
+    EXPECT_FALSE(peer->Receive().ok());
+  });
+  EXPECT_EQ(*Pull(), "of the first");
+  while (below_.times_asked() < 2) {
+    const absl::StatusOr<std::string> values = Pull();
+    // A call that comes in the moment of the change is to be made again.
+    if (!values.ok()) {
+      EXPECT_THAT(values, StatusIs(absl::StatusCode::kUnavailable));
+      continue;
+    }
+    EXPECT_EQ(*values, "of the second");
+  }
+  EXPECT_THAT(lines_.lines(),
+              ElementsAre("I link to /job:ps/task:0: TCP with TLS 1.3"));
   End(std::move(ps));
   EXPECT_EQ(token, MakeOffer('2').token());
 }

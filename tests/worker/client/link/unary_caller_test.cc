@@ -3,10 +3,12 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "common/base/clock.h"
 #include "common/rpc/peer_channel.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/server/listen_address.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -43,6 +45,32 @@ TEST(UnaryCallerTest, NoCallHoldsTheChannelWhenTheCallerIsGone) {
     }
     ASSERT_EQ(channel.use_count(), 1) << "after repeat " << i;
   }
+}
+
+// A call that was refused is made again by its callback (Link::Call).
+TEST(UnaryCallerTest, ACallOfACallbackAtItsEndIsCancelledAtOnce) {
+  absl::Status last;
+  {
+    // Who connects there waits.
+    const ListeningSockets silent = *ListenOn("127.0.0.1:0");
+    const std::string address = absl::StrCat("127.0.0.1:", silent.port);
+    const auto channel =
+        grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+    UnaryCaller caller({"/job:ps/task:0", address},
+                       [channel] { return channel; });
+    const auto make = [&caller](UnaryCaller::BytesCallback done) {
+      const grpc::Slice slice("request");
+      caller.Call("/muster.CoordinationService/Watch",
+                  grpc::ByteBuffer(&slice, 1), absl::InfiniteFuture(),
+                  std::move(done));
+    };
+    make([&](const absl::StatusOr<grpc::ByteBuffer>&) {
+      make([&last](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+        last = reply.status();
+      });
+    });
+  }
+  EXPECT_THAT(last, StatusIs(absl::StatusCode::kCancelled));
 }
 
 // Serves calls whose messages it never reads.
