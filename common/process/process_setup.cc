@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "absl/synchronization/mutex.h"
 #include "common/process/stop_signals.h"
 
 namespace muster {
@@ -37,8 +38,13 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
+void LockWithoutChecks() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
+
 void SetUpProcess() {
   KeepFreedMemory();
+  LockWithoutChecks();
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   StopSignals::EndByNotices();

@@ -262,6 +262,7 @@ absl::Status Run() {
     std::printf("%s\n", absl::StrJoin(CodecRegistry::Names(), "\n").c_str());
     return absl::OkStatus();
   }
+  LockWithoutChecks();
   if (absl::GetFlag(FLAGS_keep_freed_memory)) KeepFreedMemory();
   ASSIGN_OR_RETURN(const WorkloadOptions options, ReadOptions());
   const std::string serve = absl::GetFlag(FLAGS_serve);

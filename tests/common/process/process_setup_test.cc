@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "absl/synchronization/mutex.h"
+
 namespace muster {
 namespace {
 
@@ -39,6 +41,19 @@ namespace {
   SetUpProcess();
   getrlimit(RLIMIT_NOFILE, &limit);
   _exit(limit.rlim_cur == limit.rlim_max && limit.rlim_cur > 64 ? 0 : 2);
+}
+
+[[noreturn]] void LockInTwoOrders() {
+  SetUpProcess();
+  absl::Mutex one;
+  absl::Mutex other;
+  {
+    absl::MutexLock first(&one);
+    absl::MutexLock second(&other);
+  }
+  absl::MutexLock first(&other);
+  absl::MutexLock second(&one);
+  _exit(0);
 }
 
 // The stack that a thread gets by default.
@@ -77,6 +92,10 @@ TEST(ProcessSetupDeathTest, AFileThatMayNotGrowIsAnError) {
 
 TEST(ProcessSetupDeathTest, DescriptorsAreAsManyAsMayBe) {
   EXPECT_EXIT(RaiseALowLimitOfDescriptors(), testing::ExitedWithCode(0), "");
+}
+
+TEST(ProcessSetupDeathTest, LocksInTwoOrdersDoNotAbort) {
+  EXPECT_EXIT(LockInTwoOrders(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
