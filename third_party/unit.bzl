@@ -46,6 +46,11 @@ _TEST_DEPS = [
     "//third_party:gtest_main",
 ]
 
+_RACE_DEPS = select({
+    "//third_party:finding_races": ["//tests/testing:annotated_mutex"],
+    "//conditions:default": [],
+})
+
 def _common_deps(name):
     folder = native.package_name()
     if folder == "common/base":
@@ -106,6 +111,6 @@ def unit_test(name, of = "", srcs = None, size = "small", deps = [], **kwargs):
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        deps = deps + tested + common_deps + _TEST_DEPS,
+        deps = deps + tested + common_deps + _TEST_DEPS + _RACE_DEPS,
         **kwargs
     )
