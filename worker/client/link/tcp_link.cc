@@ -75,10 +75,22 @@ bool IsLasting(const absl::Status& status) {
   }
 }
 
+// What a Hello says where TCP is required and there is none.
+absl::Status Unobtainable(const absl::Status& why, absl::string_view text) {
+  if (!IsLasting(why)) return absl::UnavailableError(text);
+  return absl::Status(
+      absl::IsPermissionDenied(why) ? absl::StatusCode::kPermissionDenied
+                                    : absl::StatusCode::kFailedPrecondition,
+      absl::StrCat(
+          text, "; start the worker with --link=auto or grpc",
+          absl::IsUnimplemented(why) ? ", or see the ps's --link" : ""));
+}
+
 // The error of a message with tensors for want of a connection: it may be sent
-// again, whatever a Hello says then. No ps has refused it: it is no fence.
+// again, whatever a Hello says then, unless the ps refuses whoever sends it. It
+// is no fence.
 absl::Status Missing(const absl::Status& why) {
-  if (absl::IsCancelled(why)) return why;
+  if (absl::IsCancelled(why) || absl::IsPermissionDenied(why)) return why;
   return absl::UnavailableError(why.message());
 }
 
@@ -319,13 +331,7 @@ void TcpLink::GoWithout(const absl::Status& why) {
   const absl::string_view words = absl::StripPrefix(why.message(), prefix);
   Way way;
   if (options_.required) {
-    const std::string text = absl::StrCat(prefix, "no TCP: ", words);
-    way.missing =
-        IsLasting(why)
-            ? absl::FailedPreconditionError(absl::StrCat(
-                  text, "; start the worker with --link=auto or grpc",
-                  absl::IsUnimplemented(why) ? ", or see the ps's --link" : ""))
-            : absl::UnavailableError(text);
+    way.missing = Unobtainable(why, absl::StrCat(prefix, "no TCP: ", words));
     return Settle(way, absl::InfiniteFuture(), "");
   }
   Settle(way, options_.clock->Now() + pauses_.Next(),

@@ -304,6 +304,12 @@ TEST_F(TcpLinkTest, RefusedToken_IsTheReason) {
   EXPECT_THAT(lines_.lines(),
               ElementsAre("I link to /job:ps/task:0: gRPC; no TCP: not you"));
   End(std::move(ps));
+  options_.required = true;
+  ps = std::thread(
+      [&] { server_.AcceptAndRefuse(absl::PermissionDeniedError("not you")); });
+  EXPECT_THAT(Pull(), StatusIs(absl::StatusCode::kPermissionDenied,
+                               HasSubstr("no TCP: not you")));
+  End(std::move(ps));
 }
 
 TEST_F(TcpLinkTest, OfferThatMakesNoSense_IsTheReason) {
