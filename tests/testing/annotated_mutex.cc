@@ -1,11 +1,15 @@
-// absl::Mutex as ThreadSanitizer sees it, for --config=tsan. Debian's Abseil is
-// not instrumented: without this, whatever a Mutex guards is a race to it.
+// Abseil's mutexes, notifications and counters as ThreadSanitizer sees them,
+// for
+// --config=tsan. Debian's are not instrumented: without this, whatever they
+// guard is a race to it.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 #include <unistd.h>
 
 #include "absl/base/config.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -14,10 +18,11 @@ namespace {
 constexpr int kPauseMicroseconds = 50;
 
 // The library's own function, by its name in Abseil 20220623 of Debian 12.
-using Function = void (*)(absl::Mutex*);
+template <typename Function>
 Function Next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
+using OfMutex = void (*)(absl::Mutex*);
 
 }  // namespace
 
@@ -25,22 +30,31 @@ namespace absl {
 ABSL_NAMESPACE_BEGIN
 
 void Mutex::Lock() {
-  static const Function kNext = Next("_ZN4absl7debian35Mutex4LockEv");
+  static const auto kNext = Next<OfMutex>("_ZN4absl7debian35Mutex4LockEv");
   kNext(this);
   __tsan_acquire(this);
 }
 void Mutex::Unlock() {
-  static const Function kNext = Next("_ZN4absl7debian35Mutex6UnlockEv");
+  static const auto kNext = Next<OfMutex>("_ZN4absl7debian35Mutex6UnlockEv");
   __tsan_release(this);
   kNext(this);
 }
+bool Mutex::TryLock() {
+  static const auto kNext =
+      Next<bool (*)(Mutex*)>("_ZN4absl7debian35Mutex7TryLockEv");
+  if (!kNext(this)) return false;
+  __tsan_acquire(this);
+  return true;
+}
 void Mutex::ReaderLock() {
-  static const Function kNext = Next("_ZN4absl7debian35Mutex10ReaderLockEv");
+  static const auto kNext =
+      Next<OfMutex>("_ZN4absl7debian35Mutex10ReaderLockEv");
   kNext(this);
   __tsan_acquire(this);
 }
 void Mutex::ReaderUnlock() {
-  static const Function kNext = Next("_ZN4absl7debian35Mutex12ReaderUnlockEv");
+  static const auto kNext =
+      Next<OfMutex>("_ZN4absl7debian35Mutex12ReaderUnlockEv");
   __tsan_release(this);
   kNext(this);
 }
@@ -77,6 +91,32 @@ bool Mutex::LockWhenWithTimeout(const Condition& condition, Duration timeout) {
 bool Mutex::LockWhenWithDeadline(const Condition& condition, Time deadline) {
   Lock();
   return AwaitWithDeadline(condition, deadline);
+}
+
+void Notification::Notify() {
+  static const auto kNext =
+      Next<void (*)(Notification*)>("_ZN4absl7debian312Notification6NotifyEv");
+  __tsan_release(this);
+  kNext(this);
+}
+void Notification::WaitForNotification() const {
+  static const auto kNext = Next<void (*)(const Notification*)>(
+      "_ZNK4absl7debian312Notification19WaitForNotificationEv");
+  kNext(this);
+  __tsan_acquire(const_cast<Notification*>(this));
+}
+
+bool BlockingCounter::DecrementCount() {
+  static const auto kNext = Next<bool (*)(BlockingCounter*)>(
+      "_ZN4absl7debian315BlockingCounter14DecrementCountEv");
+  __tsan_release(this);
+  return kNext(this);
+}
+void BlockingCounter::Wait() {
+  static const auto kNext = Next<void (*)(BlockingCounter*)>(
+      "_ZN4absl7debian315BlockingCounter4WaitEv");
+  kNext(this);
+  __tsan_acquire(this);
 }
 
 ABSL_NAMESPACE_END
