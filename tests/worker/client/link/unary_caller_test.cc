@@ -47,6 +47,13 @@ TEST(UnaryCallerTest, NoCallHoldsTheChannelWhenTheCallerIsGone) {
   }
 }
 
+constexpr char kWatch[] = "/muster.CoordinationService/Watch";
+
+grpc::ByteBuffer Request() {
+  const grpc::Slice slice("request");
+  return grpc::ByteBuffer(&slice, 1);
+}
+
 // A call that was refused is made again by its callback (Link::Call).
 TEST(UnaryCallerTest, ACallOfACallbackAtItsEndIsCancelledAtOnce) {
   absl::Status last;
@@ -58,17 +65,14 @@ TEST(UnaryCallerTest, ACallOfACallbackAtItsEndIsCancelledAtOnce) {
         grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
     UnaryCaller caller({"/job:ps/task:0", address},
                        [channel] { return channel; });
-    const auto make = [&caller](UnaryCaller::BytesCallback done) {
-      const grpc::Slice slice("request");
-      caller.Call("/muster.CoordinationService/Watch",
-                  grpc::ByteBuffer(&slice, 1), absl::InfiniteFuture(),
-                  std::move(done));
-    };
-    make([&](const absl::StatusOr<grpc::ByteBuffer>&) {
-      make([&last](const absl::StatusOr<grpc::ByteBuffer>& reply) {
-        last = reply.status();
-      });
-    });
+    caller.Call(kWatch, Request(), absl::InfiniteFuture(),
+                [&](const absl::StatusOr<grpc::ByteBuffer>&) {
+                  caller.Call(
+                      kWatch, Request(), absl::InfiniteFuture(),
+                      [&last](const absl::StatusOr<grpc::ByteBuffer>& reply) {
+                        last = reply.status();
+                      });
+                });
   }
   EXPECT_THAT(last, StatusIs(absl::StatusCode::kCancelled));
 }
