@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
-#include "common/rpc/error_reason.h"
+#include "common/rpc/frame_fields.h"
 #include "common/rpc/parameter_link.h"
 #include "common/shared_memory/slot_ring.h"
 
@@ -32,27 +30,10 @@ SlotMessage ToSlotMessage(const Message& message) {
 }
 
 // Errors: InvalidArgument (kDamaged), naming the type, unless `message` is one.
-template <typename Header>
-absl::Status ParseSlotMessage(SlotMessage message, Frame<Header>* frame) {
-  if (!frame->header.ParseFromString(message.fields)) {
-    return Damaged(absl::InvalidArgumentError(
-        absl::StrCat("shared memory: ", message.fields.size(),
-                     " bytes are not a ", frame->header.GetTypeName())));
-  }
-  frame->data = std::move(message.data);
-  return absl::OkStatus();
-}
-template <typename Message>
-absl::Status ParseSlotMessage(SlotMessage message, Message* parsed) {
-  Frame<Message> frame;
-  absl::Status status = ParseSlotMessage(std::move(message), &frame);
-  if (!status.ok()) return status;
-  if (!frame.data.empty()) {
-    return Damaged(absl::InvalidArgumentError(absl::StrCat(
-        "shared memory: a ", frame.header.GetTypeName(), " carries tensors")));
-  }
-  *parsed = std::move(frame.header);
-  return absl::OkStatus();
+template <typename Parsed>
+absl::Status ParseSlotMessage(SlotMessage message, Parsed* parsed) {
+  return ParseFields("shared memory", message.fields, std::move(message.data),
+                     parsed);
 }
 
 // Whether a slot holds it. REQUIRES: the slot's sizes as in RingEntry.

@@ -10,8 +10,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/data_method.h"
+#include "common/rpc/frame_fields.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status_conversion.h"
 
@@ -20,28 +20,6 @@ namespace {
 
 // Bytes of requests that are not read any more go through so much memory.
 constexpr size_t kWasteBytes = size_t{64} * 1024;
-
-template <typename Header>
-absl::Status ParseRequest(const ReceivedFrame& request, Frame<Header>* frame) {
-  if (!frame->header.ParseFromString(request.fields)) {
-    return Damaged(absl::InvalidArgumentError(
-        absl::StrCat("tcp: ", request.fields.size(), " bytes are not a ",
-                     frame->header.GetTypeName())));
-  }
-  frame->data = request.data();
-  return absl::OkStatus();
-}
-template <typename Message>
-absl::Status ParseRequest(const ReceivedFrame& request, Message* parsed) {
-  Frame<Message> frame;
-  RETURN_IF_ERROR(ParseRequest(request, &frame));
-  if (!frame.data.empty()) {
-    return Damaged(absl::InvalidArgumentError(absl::StrCat(
-        "tcp: a ", frame.header.GetTypeName(), " carries tensors")));
-  }
-  *parsed = std::move(frame.header);
-  return absl::OkStatus();
-}
 
 template <typename Header>
 std::string FieldsOf(const Frame<Header>& frame) {
@@ -92,7 +70,8 @@ class TcpConnection::Call {
   template <typename Request>
   absl::StatusOr<Request> Read() {
     Request request;
-    RETURN_IF_ERROR(ParseRequest(request_, &request));
+    RETURN_IF_ERROR(
+        ParseFields("TCP", request_.fields, request_.data(), &request));
     return request;
   }
   template <typename Reply>

@@ -15,11 +15,11 @@ namespace muster {
 struct FrameHeader {
   // The request's number, from 1 upwards; an answer has its request's.
   uint64_t call = 0;
-  // Of a request its DataMethod, of an answer the code of its status.
+  // The DataMethod of a request, the status code of an answer.
   uint32_t kind = 0;
   uint32_t fields_bytes = 0;
   uint64_t data_bytes = 0;
-  // Of a request: how long its sender waits.
+  // The time for which the sender of a request waits.
   uint32_t timeout_ms = 0;
 };
 

@@ -81,7 +81,7 @@ class FrameReceiver {
   char header_[kFrameHeaderBytes];
   ReceivedFrame frame_;
   std::shared_ptr<ValuePlace> place_;
-  // What the section still lacks, and where it goes.
+  // The bytes that the section lacks yet, and where they go.
   size_t missing_ = 0;
   std::vector<iovec> pieces_;
   size_t piece_ = 0;

@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-// As gRPC's client has it (channel_settings.cc).
+// The times of gRPC's client (channel_settings.cc).
 constexpr int kKeepaliveSeconds = 10;
 constexpr int kKeepaliveTimeoutSeconds = 5;
 

@@ -19,14 +19,14 @@ namespace muster {
 // The bytes of an offer's token (TcpOffer): 32 hexadecimal digits.
 inline constexpr size_t kTensorTokenBytes = 32;
 
-// What both ends of a connection for tensors have: no waiting for more to send,
+// The settings of both ends of a connection: no waiting for more to send,
 // and a peer whose host vanished noticed within 15 s, as over gRPC.
 void SetUpTensorSocket(int fd);
 
 // The worker's end, until the ps has let it in: connects, shows the token of an
 // offer, and waits for the answer.
 struct TensorDial {
-  // Of the ps task, "host:port"; its name, for errors.
+  // The address of the ps task, "host:port", and its name, for errors.
   std::string address;
   std::string task;
   std::string token;

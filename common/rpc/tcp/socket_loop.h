@@ -18,7 +18,7 @@ namespace muster {
 // One end of a connection on a SocketLoop.
 class SocketHandler {
  public:
-  // What it waits for.
+  // The events that a handler waits for.
   struct Interest {
     bool receive = false;
     bool send = false;

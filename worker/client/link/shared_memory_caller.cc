@@ -2,30 +2,17 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/frame_fields.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status_conversion.h"
 #include "common/shared_memory/doorbell.h"
 
 namespace muster {
-namespace {
-
-constexpr uint32_t kLastStatusCode =
-    static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
-
-uint32_t TimeoutMs(absl::Duration left) {
-  const int64_t ms =
-      absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
-  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, UINT32_MAX));
-}
-
-}  // namespace
-
 class SharedMemoryCaller::SlotLease {
  public:
   SlotLease(std::shared_ptr<SharedMemoryCaller> caller, uint32_t slot)

@@ -8,23 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/frame_fields.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status_conversion.h"
 
 namespace muster {
 namespace {
 
-constexpr uint32_t kLastStatusCode =
-    static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
-
 // Answers in a row before deadlines are looked at.
 constexpr int kAnswersInTurn = 16;
-
-uint32_t TimeoutMs(absl::Duration left) {
-  const int64_t ms =
-      absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
-  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, UINT32_MAX));
-}
 
 }  // namespace
 

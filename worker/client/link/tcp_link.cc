@@ -9,8 +9,8 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/deadline.h"
-#include "common/rpc/error_reason.h"
 #include "common/rpc/frame/data_method.h"
+#include "common/rpc/frame_fields.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/tcp/greeting.h"
 #include "common/rpc/tcp/socket_loop.h"
@@ -22,22 +22,10 @@ namespace {
 // overlap better, as through shared memory.
 constexpr int64_t kTcpPartBytes = kMaxPartBytes / 2;
 
+void MarkPlaced(bool /*is_placed*/, LoadReply* /*reply*/) {}
 template <typename Header>
-absl::Status ParseAnswer(TcpCaller::Answer answer, Frame<Header>* frame) {
-  if (!frame->header.ParseFromString(answer.fields)) {
-    return Damaged(absl::InvalidArgumentError(
-        absl::StrCat("TCP: ", answer.fields.size(), " bytes are not a ",
-                     frame->header.GetTypeName())));
-  }
-  frame->data = std::move(answer.data);
-  frame->is_placed = answer.is_placed;
-  return absl::OkStatus();
-}
-absl::Status ParseAnswer(TcpCaller::Answer answer, LoadReply* reply) {
-  Frame<LoadReply> frame;
-  RETURN_IF_ERROR(ParseAnswer(std::move(answer), &frame));
-  *reply = std::move(frame.header);
-  return absl::OkStatus();
+void MarkPlaced(bool is_placed, Frame<Header>* frame) {
+  frame->is_placed = is_placed;
 }
 
 template <typename Reply>
@@ -45,8 +33,10 @@ TcpCaller::DoneCallback Parsing(ReplyCallback<Reply> done) {
   return [done = std::move(done)](absl::StatusOr<TcpCaller::Answer> answer) {
     if (!answer.ok()) return done(answer.status());
     Reply reply;
-    const absl::Status status = ParseAnswer(*std::move(answer), &reply);
+    const absl::Status status =
+        ParseFields("TCP", answer->fields, std::move(answer->data), &reply);
     if (!status.ok()) return done(status);
+    MarkPlaced(answer->is_placed, &reply);
     done(std::move(reply));
   };
 }
