@@ -8,7 +8,7 @@ ps_server/ and worker/ see all of common/, and never each other.
 # From the ground up.
 _COMMON = [
     ["common/base"],
-    ["common/codec", "common/config", "common/process", "common/tensor"],
+    ["common/codec", "common/config", "common/process", "common/rows", "common/tensor"],
     ["common/cluster", "common/optimizer"],
     ["common/rpc"],
     ["common/checkpoint", "common/rpc/frame", "common/rpc/server", "common/rpc/tcp", "common/shared_memory", "common/tls"],

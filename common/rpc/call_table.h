@@ -45,6 +45,7 @@ inline constexpr Method<PullRequest, PullReply> kPullCall("/muster.ParameterServ
 inline constexpr Method<PushPart, PushReply> kPushCall("/muster.ParameterService/Push", kByTraining);
 inline constexpr Method<ReadSnapshotRequest, SnapshotPart> kReadSnapshotCall("/muster.ParameterService/ReadSnapshot", kByChief);
 
+inline constexpr Method<AssignTaskRequest, AssignTaskReply> kAssignTaskCall("/muster.CoordinationService/AssignTask", kByTraining);
 inline constexpr Method<RegisterRequest, RegisterReply> kRegisterCall("/muster.CoordinationService/Register", kByTraining);
 inline constexpr Method<WatchRequest, JobState> kWatchCall("/muster.CoordinationService/Watch", kByTasks);
 inline constexpr Method<BeginEpochRequest, BeginEpochReply> kBeginEpochCall("/muster.CoordinationService/BeginEpoch", kByChief);
@@ -54,6 +55,7 @@ inline constexpr Method<FinishRequest, FinishReply> kFinishCall("/muster.Coordin
 inline constexpr Method<RequestSaveRequest, RequestSaveReply> kRequestSaveCall("/muster.CoordinationService/RequestSave", kByPs);
 inline constexpr Method<ReportSaveRequest, ReportSaveReply> kReportSaveCall("/muster.CoordinationService/ReportSave", kByChief);
 inline constexpr Method<PauseRoundsRequest, PauseRoundsReply> kPauseRoundsCall("/muster.CoordinationService/PauseRounds", kByChief);
+inline constexpr Method<BeginCutRequest, BeginCutReply> kBeginCutCall("/muster.CoordinationService/BeginCut", kByChief);
 inline constexpr Method<ConfirmCutRequest, ConfirmCutReply> kConfirmCutCall("/muster.CoordinationService/ConfirmCut", kByChief);
 inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState", kByAll);
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/muster.CoordinationService/EndNamespace", kByAdmin);
@@ -69,8 +71,8 @@ inline constexpr AnyMethod kCallTable[] = {
     kLoadCall,        kPullCall,       kPushCall,           kReadSnapshotCall,
     kRegisterCall,    kWatchCall,      kBeginEpochCall,     kCommitEpochCall,
     kStepCall,        kFinishCall,     kRequestSaveCall,    kReportSaveCall,
-    kPauseRoundsCall, kConfirmCutCall, kGetJobStateCall,    kEndJobCall,
-    kOfferCall,       kTcpOfferCall};
+    kPauseRoundsCall, kBeginCutCall,   kConfirmCutCall,     kGetJobStateCall,
+    kEndJobCall,      kAssignTaskCall, kOfferCall,          kTcpOfferCall};
 
 }  // namespace muster
 

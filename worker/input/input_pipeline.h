@@ -34,13 +34,13 @@ struct InputData {
   OpenStream open_stream;
 };
 
-// The batches of one worker, endlessly, in the order of DataOrder, or of
-// StreamedRows: for each of its steps as many as its towers and the
-// accumulation of gradients want, which are consecutive slices of the step's
-// rows. A thread prepares `prefetch` of them ahead in recycled buffers, with
-// others that read and map rows at the same time; the order, the bits and the
-// errors do not depend on either number. For one thread; destroying the
-// pipeline stops its own.
+// The batches of one worker's steps, of the rows that are leased to it: for each
+// step as many as its towers and the accumulation of gradients want, which are
+// consecutive slices of the step's rows. A thread prepares those of leases that
+// are known, up to `prefetch` batches ahead, in recycled buffers, with others
+// that read and map rows at the same time; the bits and the errors do not
+// depend on either number. For one thread; destroying the pipeline stops its
+// own.
 class InputPipeline {
  public:
   struct Options {
@@ -53,10 +53,6 @@ class InputPipeline {
     int64_t batch_size = 1;
     // Batches of one local step.
     int64_t batches_per_step = 1;
-    int64_t worker_index = 0;
-    int64_t num_workers = 1;
-    // Where it begins: the position() of a worker of any run.
-    DataPosition start;
     // Batches of a tower prepared ahead: of whole steps, so at least those of
     // one; with 0 each is made by Next itself.
     int64_t prefetch = 2;
@@ -71,9 +67,8 @@ class InputPipeline {
     const Clock* clock = SystemClock();
   };
 
-  // Errors: InvalidArgument (an option out of range, a start of an unknown
-  // kind, or a data set smaller than one step of all workers); those of opening
-  // the stream.
+  // Errors: InvalidArgument (an option out of range, or a data set smaller than
+  // one step of this worker); those of opening the stream.
   static absl::StatusOr<std::unique_ptr<InputPipeline>> Create(
       const InputData& data, const Options& options);
 
@@ -81,9 +76,17 @@ class InputPipeline {
   InputPipeline& operator=(const InputPipeline&) = delete;
   ~InputPipeline();
 
-  // The batches of the next step, valid until the next call. Waits while they
-  // are prepared. Errors: DataSet::Read's, once its step has come; the pipeline
-  // is over then.
+  // The rows of the next steps. What is prepared, or being prepared, of rows
+  // that are no more among them, in this order, is thrown away; the others stay.
+  // `pass`: as StepSource::SetPass; of a data set without effect.
+  void SetLeases(absl::Span<const RowLease> leases, const StreamPass& pass);
+  // The leases whose batches Next has not returned.
+  int64_t num_leases() const;
+
+  // The batches of the first lease, valid until the next call, which removes it.
+  // Waits while they are prepared. Errors: FailedPrecondition without a lease;
+  // DataSet::Read's: the next call tries other rows, or the same ones if they
+  // are leased again.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
   // Ends a Next that waits for rows, and all later ones that would, as stopped
@@ -95,17 +98,12 @@ class InputPipeline {
   struct PreparedStep {
     // None: it is not prepared.
     absl::Span<const Batch> batches;
-    // As step_number() after that call.
-    uint64_t number = 0;
+    RowLease lease;
   };
   PreparedStep Peek();
 
-  // Where another pipeline goes on after what Next has returned.
-  DataPosition position() const {
-    return MakeDataPosition(position_, source_->step_rows(), source_->order());
-  }
-  // Is it there? Not at what is no position.
-  bool IsAt(const DataPosition& position) const;
+  // As StepSource's, when what Next has returned last was read.
+  const std::optional<StreamPass>& pass() const { return pass_; }
 
   // When the thread began with the rows of what Next has returned last, and had
   // them, read and mapped; options.clock's times.
@@ -115,11 +113,8 @@ class InputPipeline {
   };
   const Preparation& preparation() const { return preparation_; }
 
-  // As StepSource::StepNumber, of what Next has returned last.
-  uint64_t step_number() const { return source_->StepNumber(position_); }
-
-  // Local steps of each worker in one epoch; 0: not known.
-  int64_t steps_per_epoch() const { return source_->steps_per_epoch(); }
+  // Rows of one epoch; 0: not known.
+  int64_t epoch_rows() const { return source_->epoch_rows(); }
 
  private:
   // One step's, or the error that came in their place.

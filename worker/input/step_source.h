@@ -2,11 +2,12 @@
 #define WORKER_INPUT_STEP_SOURCE_H_
 
 #include <cstdint>
+#include <optional>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "proto/row_ledger.pb.h"
 #include "worker/input/batch.h"
-#include "worker/input/row_position.h"
 
 namespace muster {
 
@@ -19,26 +20,24 @@ class StepSource {
   // A batch without rows yet, with room for those of one batch.
   virtual Batch MakeBatch() const = 0;
 
-  // Fills the batches of the step that is taken from `position`; returns the
-  // position after it. Steady state allocates nothing. Errors: those of the
-  // data, the first row's that cannot be read; Cancelled after Stop.
-  virtual absl::StatusOr<RowPosition> Fill(const RowPosition& position,
-                                           absl::Span<Batch> batches) = 0;
+  // Fills the batches of a step with the rows of its lease, one batch after the
+  // other. Steady state allocates nothing. Errors: InvalidArgument for a lease
+  // of another number of rows than the batches'; those of the data, the first
+  // row's that cannot be read; Cancelled after Stop.
+  virtual absl::Status Fill(const RowLease& lease,
+                            absl::Span<Batch> batches) = 0;
+
+  // Of a stream: the place of a pass's first row, before a lease of its rows;
+  // what it has read itself it knows.
+  virtual void SetPass(const StreamPass& /*pass*/) {}
+  // The newest pass that it has begun to read; none: no stream.
+  virtual std::optional<StreamPass> pass() const { return std::nullopt; }
 
   // Ends a Fill that is under way, and all later ones. From any thread.
   virtual void Stop() = 0;
 
-  // The number of the step that ends at `after`: one of its own for each step
-  // of a worker in a run.
-  virtual uint64_t StepNumber(const RowPosition& after) const = 0;
-
-  // Steps that each worker makes in one epoch; 0: not known.
-  virtual int64_t steps_per_epoch() const = 0;
-
-  // Rows that one step of all workers takes.
-  virtual int64_t step_rows() const = 0;
-
-  virtual RowOrder order() const = 0;
+  // Rows of one epoch; 0: not known.
+  virtual int64_t epoch_rows() const = 0;
 };
 
 }  // namespace muster

@@ -17,7 +17,7 @@
 #include "proto/coordination_service.pb.h"
 #include "proto/evaluation_history.pb.h"
 #include "proto/parameter_service.pb.h"
-#include "proto/training.pb.h"
+#include "proto/row_ledger.pb.h"
 #include "worker/tower/computed_step.h"
 
 namespace muster {
@@ -36,8 +36,8 @@ struct LoadedModel {
   bool initialized = false;
   // From the manifest; empty after an initialization.
   std::vector<WorkerState> workers;
-  // As CommitEpochRequest's.
-  DataPosition start_position;
+  // As CommitEpochRequest's; none after an initialization.
+  std::optional<RowLedger> ledger;
   std::string reached;
   EvaluationHistory evaluations;
 };
@@ -48,8 +48,10 @@ struct StepReport {
   int64_t examples = 0;
   // Right answers; the coordinator does not want them, hooks do.
   int64_t correct = 0;
-  // Where this worker's data goes on.
-  DataPosition position;
+  // The rows that it was computed from.
+  RowLease rows;
+  // Of a stream: the newest pass that was begun; none: no stream.
+  std::optional<StreamPass> pass;
   double loss = 0;
   int64_t staleness = 0;
   // The round of the step's token; 0: the mode has none.
@@ -60,6 +62,18 @@ struct StepReport {
   StepTimes times;
   // Nothing, or not all, was pushed: it counts for nothing.
   bool abandoned = false;
+  // Abandoned, and its rows are passed over: they are not dealt again.
+  bool skipped = false;
+};
+
+// What ps task 0 gives for a step.
+struct StepGrant {
+  // Without a round in a mode that has none.
+  StepToken token;
+  // As StepReply's: the rows of the step, then those of the steps after it.
+  std::vector<RowLease> leases;
+  // As StepReply's.
+  StreamPass pass;
 };
 
 // ---- Events -------------------------------------------------------------
@@ -163,12 +177,12 @@ struct SendCommit {
   // As CommitEpochRequest's; the model is the one that is there.
   bool resumes = false;
 };
-// The epoch is usable: set the fences and the data position. No event.
+// The epoch is usable: set the fences. No event.
 struct EnterEpoch {
   int64_t model_epoch;
   std::vector<uint64_t> ps_incarnations;
-  // None in the same epoch as before: the data goes on where it is.
-  std::optional<DataPosition> position;
+  // It is not the one before: what was computed or given for that is gone.
+  bool is_new = true;
 };
 // Report (if report.step > 0) and ask for a step; or for the end of the job, if
 // there is a reason.
@@ -183,8 +197,7 @@ struct SendStep {
 };
 struct TrainStep {
   int64_t step;
-  // Without a round in a mode that has none.
-  StepToken token;
+  StepGrant grant;
 };
 // The rest of the newest step, whose push has failed. Answered as TrainStep.
 struct ResumeStep {};

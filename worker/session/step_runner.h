@@ -21,17 +21,18 @@ class StepRunner {
   using BeforePush =
       std::function<absl::StatusOr<PushDecision>(const ComputedStep&)>;
 
-  // Goes on in this epoch, at its data position. Errors: InvalidArgument.
+  // Goes on in this epoch. Errors: InvalidArgument.
   virtual absl::Status Enter(const EnterEpoch& epoch) = 0;
 
   // Pulls, computes, pushes; returns when every shard has acknowledged, or
-  // with an abandoned report after a refusal: the next step has other rows.
-  // The token goes with the pull and its round with the push; without a round
-  // the mode has none.
+  // with an abandoned report after a refusal, whose rows are passed over. The
+  // token goes with the pull and its round with the push; without a round the
+  // mode has none. The rows are those of the grant's first lease; those of the
+  // others are prepared meanwhile.
   // Errors: Aborted (fenced), Unavailable and DeadlineExceeded (a ps is gone):
-  // the step is given up, unless it is resumed, and the same rows are used for
-  // the next; others are fatal. REQUIRES: !may_resume().
-  virtual absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
+  // the step is given up, unless it is resumed; others are fatal. REQUIRES:
+  // !may_resume(), and the grant has a lease.
+  virtual absl::StatusOr<StepReport> Run(int64_t step, const StepGrant& grant,
                                          const BeforePush& before_push) = 0;
 
   // Has the last Run or Resume failed while its gradients were on their way?
