@@ -79,7 +79,7 @@ TrainingSession::Options SessionOptions(const SessionStages& stages) {
   options.replication = task.training.replication();
   options.saves = job.is_chief() && !task.train_dir.empty();
   options.checkpoint = task.training.checkpoint();
-  options.batch_size = steps.towers().shape().worker_rows();
+  options.step_rows = steps.towers().shape().worker_rows();
   options.epoch_examples = options.machine.goal.epoch_examples;
   return options;
 }
