@@ -15,8 +15,8 @@
 namespace muster {
 
 // A coordinator for one worker that grants `steps` steps and then stops the
-// job. Answers before the call returns, except a Watch without news, which
-// waits for the next change.
+// job, and leases their rows in order. Answers before the call returns, except
+// a Watch without news, which waits for the next change.
 class FakeCoordination : public Link {
  public:
   explicit FakeCoordination(int64_t steps) : steps_(steps) {
@@ -95,6 +95,9 @@ class FakeCoordination : public Link {
     }
     if (done != nullptr) done(status);
   }
+
+  // Else grants come without rows, as from another kind of ps.
+  bool leases_rows = true;
 
  protected:
   ServedCalls calls_;
@@ -183,6 +186,12 @@ class FakeCoordination : public Link {
         state_.set_global_step(state_.global_step() + 1);
       }
       stop = state_.global_step() >= steps_;
+      const int64_t first = state_.global_step() * request.step_rows();
+      for (int i = 0; leases_rows && i <= request.leases_ahead(); ++i) {
+        RowRange* const rows = reply.add_leases()->add_ranges();
+        rows->set_first(first + i * request.step_rows());
+        rows->set_rows(request.step_rows());
+      }
       if (!request.stop_reason().empty()) {
         state_.set_stop_reason(request.stop_reason());
         stop = true;
