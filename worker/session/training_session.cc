@@ -13,6 +13,7 @@
 #include "worker/client/call_status.h"
 #include "worker/session/dropped_step.h"
 #include "worker/session/stepping.h"
+#include "worker/session/trained_rows.h"
 
 namespace muster {
 namespace {
@@ -349,6 +350,8 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.reporter.Info(absl::StrCat(
       "the training ends at step=", end.global_step, ": ", end.stop_reason));
   SayDroppedSteps();
+  const std::string rows = DescribeTrainedRows(job_state());
+  if (!rows.empty()) parts_.reporter.Info(rows);
   absl::Status status = EndHooks(end);
   if (action.completed) {
     // An evaluation is worth keeping even if the model could not be saved.

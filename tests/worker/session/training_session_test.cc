@@ -179,6 +179,7 @@ class TrainingSessionTest : public ::testing::Test {
     options.saves = true;
     options.checkpoint.set_every_steps(40);
     options.checkpoint.set_every_seconds(2.5);
+    options.stop = options.machine.goal.stop = stop_;
     options.step_rows = 32;
     options.leases_ahead = 2;
     TrainingSession::Parts parts;
@@ -232,6 +233,7 @@ class TrainingSessionTest : public ::testing::Test {
   std::vector<int64_t> results_;
   absl::Status result_status_;
   bool serving_ = false;
+  StopSpec stop_;
 };
 
 TEST_F(TrainingSessionTest, TrainsToTheEnd) {
@@ -312,6 +314,14 @@ TEST_F(TrainingSessionTest, LedgerOfARestore_IsCommitted) {
 TEST_F(TrainingSessionTest, NewModel_HasNoLedger) {
   EXPECT_EQ(Make()->Run(), kExitDone);
   EXPECT_FALSE(coordination_.committed().has_ledger());
+}
+
+TEST_F(TrainingSessionTest, EndOfEpochs_SaysHowOftenEachRowWasTrainedOn) {
+  stop_.set_epochs(2);
+  coordination_.SetRows(/*epoch_rows=*/80, /*done=*/160);
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(said_.lines(), Contains(HasSubstr("160 examples were trained on, "
+                                                "2 epochs of 80")));
 }
 
 TEST_F(TrainingSessionTest, GrantWithoutALease_IsAnErrorThatSaysSo) {
