@@ -1,3 +1,7 @@
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_layout.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/manifest_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/ctl/verb_fixture.h"
@@ -72,14 +76,19 @@ TEST_F(CheckpointLsTest, LedgerOfOne_IsSaidInWords) {
 }
 
 TEST_F(CheckpointLsTest, LedgerWhoseRangesOverlap_EndsWithThree) {
-  CheckpointManifest set;
-  set.mutable_ledger()->set_front(240);
+  auto manifest = ReadManifestFile(&fs_, Path(10));
+  ASSERT_THAT(manifest, IsOk());
+  manifest->mutable_ledger()->set_front(240);
   for (int i = 0; i < 2; ++i) {
-    RowRange* const undone = set.mutable_ledger()->add_undone();
+    RowRange* const undone = manifest->mutable_ledger()->add_undone();
     undone->set_first(30);
     undone->set_rows(5);
   }
-  EXPECT_FALSE(SaveWith(set, &fs_, "train", 30, Retention{3, 0}, 30).ok());
+  fs_.SetContents(absl::StrCat(Path(10), "/", kManifestFile),
+                  *FormatManifest(*manifest));
+  const VerbResult result = List(Path(10));
+  EXPECT_EQ(result.exit_code, kExitBadCheckpoint);
+  EXPECT_THAT(result.error, HasSubstr("the manifest is damaged: ledger"));
 }
 
 TEST_F(CheckpointLsTest, NamesTheDamageOfOne) {
