@@ -66,7 +66,7 @@ void RowLeases::Start(const RowLedger& ledger, int64_t limit,
   default_wish_.step_rows = most_step_rows_ = step_rows;
   front_ = ledger.front();
   for (const RowRange& range : ledger.undone()) {
-    Return(MakePiece(range.first(), range.rows()));
+    returned_.Add(range.first(), range.rows());
   }
   repeated_ = ledger.repeated();
   skipped_ = ledger.skipped();
@@ -75,20 +75,22 @@ void RowLeases::Start(const RowLedger& ledger, int64_t limit,
   }
 }
 
+bool RowLeases::Resume(int64_t epoch_rows, int64_t limit, int64_t step_rows) {
+  LeaveAll();
+  limit_ = limit;
+  default_wish_.step_rows = step_rows;
+  most_step_rows_ = std::max(most_step_rows_, step_rows);
+  if (epoch_rows == 0 || epoch_rows_ == 0) return false;
+  if (epoch_rows == epoch_rows_) return false;
+  front_ = (front_ + epoch_rows_ - 1) / epoch_rows_ * epoch_rows;
+  epoch_rows_ = epoch_rows;
+  returned_.Clear();
+  return true;
+}
+
 void RowLeases::SetLimit(int64_t limit) {
   limit_ = limit;
   Recall();
-}
-
-bool RowLeases::SetEpochRows(int64_t rows) {
-  if (rows == epoch_rows_ || rows == 0 || epoch_rows_ == 0) return false;
-  assert(num_leased_ == 0);
-  front_ = (front_ + epoch_rows_ - 1) / epoch_rows_ * rows;
-  epoch_rows_ = rows;
-  returned_.clear();
-  num_returned_ = 0;
-  lapsed_.clear();
-  return true;
 }
 
 // ---- Tasks ----------------------------------------------------------------
@@ -117,11 +119,12 @@ void RowLeases::SetWish(const TaskKey& task, const LeaseWish& wish) {
   default_wish_.ahead = std::max(default_wish_.ahead, wish.ahead);
   if (full.step_rows != entry.wish.step_rows) GiveBackAhead(task);
   ChangeWish(entry, full);
+  entry.has_said = true;
 }
 
 LeaseWish RowLeases::WishOf(const TaskKey& task) const {
   const Task* const entry = Find(task);
-  return entry == nullptr ? default_wish_ : entry->wish;
+  return entry == nullptr || !entry->has_said ? default_wish_ : entry->wish;
 }
 
 // ---- Dealing --------------------------------------------------------------
@@ -129,7 +132,7 @@ LeaseWish RowLeases::WishOf(const TaskKey& task) const {
 RowLeases::Pieces RowLeases::Pick(int64_t rows) const {
   Pieces lease;
   if (rows == 0 || NumLeft() < rows) return lease;
-  for (const auto& [first, returned] : returned_) {
+  for (const auto& [first, returned] : returned_.ranges()) {
     if (rows == 0 || first >= limit_ || lease.size() + 1 == kMaxLeaseRanges) {
       break;
     }
@@ -146,7 +149,7 @@ RowLeases::Pieces RowLeases::Pick(int64_t rows) const {
 
 RowLeases::Pieces RowLeases::PickLargest(int64_t rows) const {
   Pieces pieces;
-  for (const auto& [first, returned] : returned_) {
+  for (const auto& [first, returned] : returned_.ranges()) {
     if (first >= limit_) break;
     pieces.push_back(MakePiece(first, std::min(returned, limit_ - first)));
   }
@@ -175,7 +178,7 @@ void RowLeases::Deal(Task& task, const Pieces& lease) {
     if (piece.first == front_) {
       front_ = piece.end();
     } else {
-      RemoveReturned(piece);
+      returned_.Remove(piece.first, piece.num_rows());
     }
     num_leased_ += piece.num_rows();
     task.queue.push_back(piece);
@@ -189,9 +192,13 @@ bool RowLeases::TryDeal(const TaskKey& task) {
   return true;
 }
 
+bool RowLeases::TryDealFirst(const TaskKey& task) {
+  return NumLeases(task) > 0 || WishOf(task).step_rows == 0 || TryDeal(task);
+}
+
 bool RowLeases::TryDealAhead(const TaskKey& task) {
-  const Task& entry = FindOrAdd(task);
-  return NumLeft() - entry.wish.step_rows >= step_rows_ && TryDeal(task);
+  const int64_t rows = FindOrAdd(task).wish.step_rows;
+  return NumLeft() - rows >= step_rows_ && TryDeal(task);
 }
 
 // ---- Steps ----------------------------------------------------------------
@@ -228,8 +235,7 @@ void RowLeases::Skip(const TaskKey& task) {
 }
 
 void RowLeases::GiveBack(const TaskKey& task) {
-  if (!HasBegun(task)) return;
-  for (const Piece& piece : PopBegun(FindOrAdd(task))) Return(piece);
+  if (HasBegun(task)) Return(PopBegun(FindOrAdd(task)));
 }
 
 void RowLeases::GiveBackAhead(const TaskKey& task) {
@@ -255,7 +261,7 @@ bool RowLeases::Lapse(const TaskKey& task, bool may_repeat) {
   if (entry.has_begun) {
     Lapsed& lapsed = lapsed_[task];
     lapsed = {PopBegun(entry), may_repeat};
-    for (const Piece& piece : lapsed.lease) Return(piece);
+    Return(lapsed.lease);
     if (may_repeat) repeated_ += RowsOf(lapsed.lease);
   }
   ReturnFrom(entry, 0);
@@ -268,14 +274,18 @@ bool RowLeases::TryReclaim(const TaskKey& task) {
   const auto it = lapsed_.find(task);
   if (it == lapsed_.end() ||
       !std::all_of(it->second.lease.begin(), it->second.lease.end(),
-                   [this](const Piece& p) { return IsReturned(p); })) {
+                   [this](const Piece& p) {
+                     return returned_.Contains(p.first, p.num_rows());
+                   })) {
     return false;
   }
   assert(!HasBegun(task));
   const Lapsed lapsed = std::move(it->second);
   lapsed_.erase(it);
   Task& entry = FindOrAdd(task);
-  for (const Piece& piece : lapsed.lease) RemoveReturned(piece);
+  for (const Piece& piece : lapsed.lease) {
+    returned_.Remove(piece.first, piece.num_rows());
+  }
   const int64_t rows = RowsOf(lapsed.lease);
   entry.queue.insert(entry.queue.begin(), lapsed.lease.begin(),
                      lapsed.lease.end());
@@ -305,70 +315,38 @@ void RowLeases::LeaveUnless(
   for (const TaskKey& task : absent) Lapse(task, /*may_repeat=*/false);
 }
 
+void RowLeases::LeaveAll() {
+  while (!tasks_.empty()) {
+    Leave(TaskKey(tasks_.begin()->first), /*may_repeat=*/false);
+  }
+  lapsed_.clear();
+}
+
+void RowLeases::Return(const Pieces& lease) {
+  for (const Piece& piece : lease) {
+    returned_.Add(piece.first, piece.num_rows());
+  }
+}
+
 void RowLeases::ReturnFrom(Task& task, size_t i) {
-  for (size_t k = i; k < task.queue.size(); ++k) {
-    num_leased_ -= task.queue[k].num_rows();
-    Return(task.queue[k]);
-  }
-  task.queue.resize(std::min(i, task.queue.size()));
-}
-
-// ---- What was given back --------------------------------------------------
-
-void RowLeases::Return(const Piece& piece) {
-  int64_t first = piece.first;
-  int64_t end = piece.end();
-  auto next = returned_.lower_bound(first);
-  if (next != returned_.begin()) {
-    const auto before = std::prev(next);
-    if (before->first + before->second == first) {
-      first = before->first;
-      returned_.erase(before);
-    }
-  }
-  if (next != returned_.end() && next->first == end) {
-    end += next->second;
-    returned_.erase(next);
-  }
-  returned_[first] = end - first;
-  num_returned_ += piece.num_rows();
-}
-
-bool RowLeases::IsReturned(const Piece& piece) const {
-  const auto next = returned_.upper_bound(piece.first);
-  if (next == returned_.begin()) return false;
-  const auto range = std::prev(next);
-  return piece.end() <= range->first + range->second;
-}
-
-void RowLeases::RemoveReturned(const Piece& piece) {
-  const auto range = std::prev(returned_.upper_bound(piece.first));
-  const int64_t first = range->first;
-  const int64_t end = first + range->second;
-  returned_.erase(range);
-  if (first < piece.first) returned_[first] = piece.first - first;
-  if (piece.end() < end) returned_[piece.end()] = end - piece.end();
-  num_returned_ -= piece.num_rows();
-}
-
-int64_t RowLeases::NumReturnedBelowLimit() const {
-  if (front_ <= limit_) return num_returned_;
-  int64_t rows = 0;
-  for (const auto& [first, returned] : returned_) {
-    if (first >= limit_) break;
-    rows += std::min(returned, limit_ - first);
-  }
-  return rows;
+  const auto begin = task.queue.begin() + i;
+  const Pieces leases(begin, task.queue.end());
+  task.queue.erase(begin, task.queue.end());
+  num_leased_ -= RowsOf(leases);
+  Return(leases);
 }
 
 int64_t RowLeases::NumLeft() const {
-  return NumReturnedBelowLimit() + std::max<int64_t>(0, limit_ - front_);
+  return (front_ <= limit_ ? returned_.num_rows()
+                           : returned_.NumRowsBelow(limit_)) +
+         std::max<int64_t>(0, limit_ - front_);
 }
 
 // ---- Streams --------------------------------------------------------------
 
 int64_t RowLeases::FirstNotDone() const {
-  int64_t first = returned_.empty() ? front_ : returned_.begin()->first;
+  const RowSet::Ranges& returned = returned_.ranges();
+  int64_t first = returned.empty() ? front_ : returned.begin()->first;
   for (const auto& [task, entry] : tasks_) {
     for (const Piece& piece : entry.queue) first = std::min(first, piece.first);
   }
@@ -449,9 +427,9 @@ std::vector<TaskKey> RowLeases::Beginners() const {
 RowCounts RowLeases::Counts() const {
   RowCounts counts;
   counts.set_epoch_rows(epoch_rows_);
-  counts.set_done(front_ - num_returned_ - num_leased_);
+  counts.set_done(front_ - returned_.num_rows() - num_leased_);
   counts.set_leased(num_leased_);
-  counts.set_returned(num_returned_);
+  counts.set_returned(returned_.num_rows());
   counts.set_repeated(repeated_);
   counts.set_skipped(skipped_);
   return counts;
@@ -459,25 +437,24 @@ RowCounts RowLeases::Counts() const {
 
 RowLedger RowLeases::Ledger(const std::set<TaskKey>& done,
                             const std::vector<RowLease>& undone) const {
-  RowLeases all;
-  for (const auto& [first, rows] : returned_) all.returned_[first] = rows;
+  RowSet all = returned_;
   for (const auto& [task, entry] : tasks_) {
     const bool counts = entry.has_begun && done.count(task) != 0;
     for (size_t i = counts ? SizeOfFirst(entry.queue) : 0;
          i < entry.queue.size(); ++i) {
-      all.Return(entry.queue[i]);
+      all.Add(entry.queue[i].first, entry.queue[i].num_rows());
     }
   }
   for (const RowLease& lease : undone) {
     for (const RowRange& range : lease.ranges()) {
-      all.Return(MakePiece(range.first(), range.rows()));
+      all.Add(range.first(), range.rows());
     }
   }
   RowLedger ledger;
   ledger.set_kind(kind_);
   ledger.set_epoch_rows(epoch_rows_);
   ledger.set_front(front_);
-  for (const auto& [first, rows] : all.returned_) {
+  for (const auto& [first, rows] : all.ranges()) {
     RowRange& range = *ledger.add_undone();
     range.set_first(first);
     range.set_rows(rows);
@@ -494,8 +471,10 @@ RowLedger RowLeases::Ledger(const std::set<TaskKey>& done,
 
 size_t RowLeases::MemoryBytes() const {
   size_t bytes = sizeof(*this);
-  bytes += returned_.size() * (kNodeBytes + sizeof(*returned_.begin()));
-  bytes += passes_.size() * (kNodeBytes + sizeof(*passes_.begin()));
+  bytes += returned_.ranges().size() *
+           (kNodeBytes + sizeof(RowSet::Ranges::value_type));
+  bytes +=
+      passes_.size() * (kNodeBytes + sizeof(std::pair<const int64_t, int64_t>));
   for (const auto& [task, entry] : tasks_) {
     bytes += kNodeBytes + sizeof(std::pair<const TaskKey, Task>) + kBlockBytes +
              entry.queue.capacity() * sizeof(Piece);

@@ -13,6 +13,7 @@
 #include "proto/coordination_service.pb.h"
 #include "proto/row_ledger.pb.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/row_set.h"
 
 namespace muster {
 
@@ -46,11 +47,11 @@ class RowLeases {
   // REQUIRES: CheckLedger(ledger) is OK, and limit <= kMaxCount.
   void Start(const RowLedger& ledger, int64_t limit, int64_t step_rows);
   void Clear() { *this = RowLeases(); }
+  // Goes on with what it has, without leases. A data set that has other rows
+  // than before goes on with its next epoch; returns whether that is so.
+  bool Resume(int64_t epoch_rows, int64_t limit, int64_t step_rows);
   // Recalls what is not begun.
   void SetLimit(int64_t limit);
-  // The data set has `rows` now: goes on with its next epoch, if it had others.
-  // Returns whether that is so. REQUIRES: no leases.
-  bool SetEpochRows(int64_t rows);
 
   // ---- Dealing -------------------------------------------------------------
   // Leases of another length that the task has not begun are recalled.
@@ -59,6 +60,8 @@ class RowLeases {
   // anybody wants.
   LeaseWish WishOf(const TaskKey& task) const;
 
+  // Has the task a lease, or a step without rows? Deals it one if there is one.
+  bool TryDealFirst(const TaskKey& task);
   // Appends a lease to the task's queue, if there are as many rows left.
   bool TryDeal(const TaskKey& task);
   // The same, if each task with a queue or a wish could have another one after
@@ -103,6 +106,8 @@ class RowLeases {
   // Tasks for which `is_there` does not hold, and that have begun nothing,
   // leave.
   void LeaveUnless(const std::function<bool(const TaskKey&)>& is_there);
+  // Nobody has any, or had.
+  void LeaveAll();
 
   // ---- Streams -------------------------------------------------------------
   // Notes where a pass begins, if that is news.
@@ -169,10 +174,7 @@ class RowLeases {
   Pieces PopBegun(Task& task);
   // Returns the pieces of the task's queue from the i-th on.
   void ReturnFrom(Task& task, size_t i);
-  void Return(const Piece& piece);
-  bool IsReturned(const Piece& piece) const;
-  void RemoveReturned(const Piece& piece);
-  int64_t NumReturnedBelowLimit() const;
+  void Return(const Pieces& lease);
   int64_t FirstNotDone() const;
   void ForgetOldPasses();
 
@@ -181,8 +183,7 @@ class RowLeases {
   int64_t limit_ = kMaxCount;
   LeaseWish default_wish_;
   int64_t front_ = 0;
-  std::map<int64_t, int64_t> returned_;  // first place to rows, apart
-  int64_t num_returned_ = 0;             // rows
+  RowSet returned_;
   std::map<TaskKey, Task> tasks_;
   std::map<TaskKey, Lapsed> lapsed_;
   int64_t num_leased_ = 0;      // rows
