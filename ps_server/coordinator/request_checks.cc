@@ -106,7 +106,8 @@ absl::Status CheckLeasedRows(const StepRequest& report,
   const RowLease lease = leases.BegunOf(task);
   const std::string step =
       absl::StrCat("step ", report.step(), " from ", TaskName(task));
-  if (!report.rows().ranges().empty() && report.rows() != lease) {
+  if (!report.rows().ranges().empty() && report.rows() != lease &&
+      !leases.IsOfLapsed(task, report.rows())) {
     return absl::InvalidArgumentError(
         absl::StrCat(step, ": it reports ", DescribeRows(report.rows()),
                      ", which were never leased to it for this step; it has ",

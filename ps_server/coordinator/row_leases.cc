@@ -270,6 +270,13 @@ bool RowLeases::Lapse(const TaskKey& task, bool may_repeat) {
   return had_any;
 }
 
+bool RowLeases::IsOfLapsed(const TaskKey& task, const RowLease& rows) const {
+  const auto it = lapsed_.find(task);
+  if (it == lapsed_.end() || !HasBegun(task)) return false;
+  const std::vector<RowLease> leases = ToLeases(it->second.lease);
+  return !leases.empty() && rows == leases.front() && rows != BegunOf(task);
+}
+
 bool RowLeases::TryReclaim(const TaskKey& task) {
   const auto it = lapsed_.find(task);
   if (it == lapsed_.end() ||

@@ -95,8 +95,10 @@ class RowLeases {
   // begun.
   bool Lapse(const TaskKey& task, bool may_repeat);
   bool HasLapsed(const TaskKey& task) const { return lapsed_.count(task) != 0; }
+  // Are these the rows of the lapsed lease, while the task has begun others?
+  bool IsOfLapsed(const TaskKey& task, const RowLease& rows) const;
   // Makes the lapsed lease the task's begun one again, if none of its rows was
-  // dealt to others.
+  // dealt to others. REQUIRES: nothing is begun.
   bool TryReclaim(const TaskKey& task);
   void ForgetLapsed(const TaskKey& task) { lapsed_.erase(task); }
   // All leases that are not begun come back; but each task's first one stays.

@@ -181,6 +181,8 @@ class RoundsGate : public StepGate {
  private:
   // Offers the step to the open round.
   bool TryDeliver(const StepRequest& report);
+  // Begins a lease of the task in the open round.
+  bool TryBegin(const TaskKey& task);
   // Opens a round for which there are rows and a grant.
   bool TryOpen();
   // Those who are to have rows when a round opens: who is there, and listed
@@ -201,14 +203,18 @@ bool RoundsGate::TryEnter(const TaskKey& task, StepPause pause) {
   if (rounds_.must_end()) return false;
   if (rounds_.HasJoined(task)) return true;
   if (pause == StepPause::kAll || rounds_.HasDelivered(task)) return false;
-  // It does not come back with the step that it had when it was lost.
-  leases_.ForgetLapsed(task);
   if (!rounds_.is_open() && (pause != StepPause::kNone || !TryOpen())) {
     return false;
   }
+  if (!TryBegin(task)) return false;
+  rounds_.Join(task);
+  return true;
+}
+
+bool RoundsGate::TryBegin(const TaskKey& task) {
+  if (leases_.HasBegun(task) || leases_.TryReclaim(task)) return true;
   if (!rows_.TryDealTo(task)) return false;
   leases_.Begin(task);
-  rounds_.Join(task);
   return true;
 }
 
@@ -268,11 +274,12 @@ bool RoundsGate::Leave(const TaskKey& task, LeaveReason reason) {
 
 DecidedSteps RoundsGate::Report(const StepRequest& report, absl::Time) {
   const TaskKey task = KeyOf(report.sender());
-  if (!rounds_.HasDelivered(task)) {
+  const bool is_of_lapsed = leases_.IsOfLapsed(task, report.rows());
+  if (!is_of_lapsed && !rounds_.HasDelivered(task)) {
     if (TryDeliver(report)) return {};
     leases_.GiveBack(task);
-    leases_.ForgetLapsed(task);
   }
+  leases_.ForgetLapsed(task);
   return {{}, {Delivery::Of(report)}};
 }
 
@@ -293,11 +300,13 @@ bool RoundsGate::TryDeliver(const StepRequest& report) {
     return false;
   }
   const TaskKey task = KeyOf(report.sender());
-  if (leases_.HasLapsed(task) && !leases_.TryReclaim(task)) return false;
+  if (!leases_.HasBegun(task) && leases_.HasLapsed(task) &&
+      !leases_.TryReclaim(task)) {
+    return false;
+  }
   // Closed behind a worker that was lost, and is back with its step.
   if (!rounds_.is_open() && !TryOpen()) return false;
-  if (!rows_.TryDealTo(task)) return false;
-  leases_.Begin(task);
+  if (!TryBegin(task)) return false;
   return rounds_.Deliver(Delivery::Of(report));
 }
 

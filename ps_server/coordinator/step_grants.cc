@@ -8,10 +8,8 @@ namespace muster {
 
 bool StepGrants::TryTake(const TaskKey& task) {
   if (Has(task)) return true;
-  // It does not come back with the step that it had when it was lost.
-  leases_.ForgetLapsed(task);
   if (!budget_.TryGrant()) return false;
-  bool has_rows = leases_.TryDealFirst(task);
+  bool has_rows = leases_.TryReclaim(task) || leases_.TryDealFirst(task);
   if (!has_rows) {
     leases_.Recall();
     has_rows = leases_.TryDealFirst(task);
@@ -59,6 +57,10 @@ bool StepGrants::Leave(const TaskKey& task, LeaveReason reason) {
 
 DecidedSteps StepGrants::Report(const StepRequest& report) {
   const TaskKey task = KeyOf(report.sender());
+  if (leases_.IsOfLapsed(task, report.rows())) {
+    leases_.ForgetLapsed(task);
+    return {};
+  }
   // A worker that was lost and comes back took this step on a grant that was
   // returned. It counts if another is left, and its rows are; if not, they are
   // in other hands, and counting it would pass the limit.
@@ -70,6 +72,7 @@ DecidedSteps StepGrants::Report(const StepRequest& report) {
   budget_.Report(report.examples());
   Delivery step = Delivery::Of(report);
   step.rows = leases_.Finish(task);
+  leases_.ForgetLapsed(task);
   return {{std::move(step)}, {}};
 }
 
