@@ -31,11 +31,19 @@ class CoordinatorCutTest : public CoordinatorTest {
     *held.mutable_counts() = granted_.token().counts();
     held.mutable_counts()->set_steps(held.counts().steps() + 1);
     held.mutable_counts()->set_examples(held.counts().examples() + 10);
-    held.mutable_counts()->mutable_position()->set_rows(step);
     return held;
   }
 
+  absl::Status BeginCut(const Sender& sender) {
+    BeginCutRequest request;
+    *request.mutable_sender() = sender;
+    request.set_model_epoch(epoch_);
+    return coordinator_.BeginCut(request, now_).status();
+  }
+
+  // The cut of a moment.
   absl::StatusOr<ConfirmCutReply> Confirm(const HeldStep& held) {
+    EXPECT_THAT(BeginCut(chief_), IsOk());
     ConfirmCutRequest request;
     *request.mutable_sender() = chief_;
     request.set_model_epoch(epoch_);
@@ -73,7 +81,7 @@ TEST_F(CoordinatorCutTest, HeldStepOfALostWorker_IsCounted) {
   Pass(kTimeout, {chief_});
   EXPECT_EQ(coordinator_.global_step(), 2);
   EXPECT_EQ(coordinator_.outstanding_grants(), 0);
-  EXPECT_EQ(Worker().position().rows(), 2);
+  EXPECT_EQ(Worker().steps(), 2);
   Step(worker_, 2);  // It is back.
   EXPECT_EQ(coordinator_.global_step(), 2);
 }

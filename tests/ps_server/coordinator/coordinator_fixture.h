@@ -86,7 +86,6 @@ class CoordinatorTest : public testing::Test {
     request.set_model_epoch(epoch_);
     request.set_step(step);
     request.set_examples(step == 0 ? 0 : 10);
-    request.mutable_position()->set_rows(step);
     request.set_loss(0.5);
     request.set_staleness(step == 0 ? 0 : 1);
     return request;

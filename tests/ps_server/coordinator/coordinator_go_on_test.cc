@@ -86,7 +86,7 @@ TEST_F(CoordinatorGoOnTest, FromItsStepInItsEpochWithItsCounts) {
   EXPECT_EQ(commit->state().global_step(), 2);
   EXPECT_EQ(commit->state().examples(), 20);
   EXPECT_EQ(commit->state().workers(1).steps(), 1);
-  EXPECT_EQ(commit->state().workers(1).position().rows(), 1);
+  EXPECT_EQ(commit->state().rows().done(), 20);
   EXPECT_TRUE(Step(next_chief_, 0).granted());
   EXPECT_TRUE(Step(next_worker_, 0).granted());
   Step(next_chief_, 1);

@@ -44,7 +44,6 @@ class CoordinatorJob {
       reply = coordinator_.Register(request, now_);
       ASSERT_THAT(reply, IsOk());
     }
-    registered_position_ = reply->position().rows();
     Settle();
   }
 
@@ -63,6 +62,7 @@ class CoordinatorJob {
     commit.set_global_step(global_step);
     commit.set_batch_size(kBatch);
     commit.set_epoch_examples(kBatch);
+    *commit.mutable_ledger() = ledger_;
     *commit.mutable_stop() = stop;
     *commit.mutable_replication() = replication;
     (*commit.mutable_ps_incarnations())[1] = 71;
@@ -70,6 +70,9 @@ class CoordinatorJob {
     Settle();
     return status;
   }
+
+  // Of the next commits, as from a manifest.
+  void SetLedger(const RowLedger& ledger) { ledger_ = ledger; }
 
   StepRequest MakeStep(const Sender& sender, int64_t step,
                        int64_t round = 0) const {
@@ -79,7 +82,6 @@ class CoordinatorJob {
     request.set_step(step);
     request.set_round(round);
     request.set_examples(step == 0 ? 0 : kBatch);
-    request.mutable_position()->set_rows(step);
     request.set_max_wait_ms(kWaitMs);
     return request;
   }
@@ -185,14 +187,13 @@ class CoordinatorJob {
 
   Coordinator& coordinator() { return coordinator_; }
   absl::Time now() const { return now_; }
-  int64_t registered_position() const { return registered_position_; }
   const std::map<uint64_t, StepReply>& answers() const { return answers_; }
 
  private:
   absl::Time now_ = absl::UnixEpoch() + absl::Seconds(1000);
   int64_t epoch_ = 0;
+  RowLedger ledger_;
   uint64_t watch_ = 0;
-  int64_t registered_position_ = 0;
   std::map<int32_t, uint64_t> newest_;
   std::map<uint64_t, StepReply> answers_;
   Coordinator coordinator_;

@@ -220,12 +220,9 @@ TEST_F(CoordinatorLimitsTest, ACommitOfHugeNumbersIsRefused) {
            [](CommitEpochRequest& r) { r.add_workers()->set_steps(kHuge); },
            [](CommitEpochRequest& r) { r.add_workers()->set_examples(-1); },
            [](CommitEpochRequest& r) {
-             r.add_workers()->mutable_position()->set_kind(
-                 std::string(300, 'x'));
+             r.mutable_ledger()->add_undone()->set_rows(1);  // at the front
            },
-           [](CommitEpochRequest& r) {
-             r.mutable_start_position()->set_kind(std::string(300, 'x'));
-           },
+           [](CommitEpochRequest& r) { r.mutable_ledger()->set_front(kHuge); },
            [](CommitEpochRequest& r) {
              r.add_workers()->set_staleness_sum(kHuge);
            },

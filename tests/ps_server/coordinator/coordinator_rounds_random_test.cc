@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/rows/row_ranges.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ps_server/coordinator/coordinator_job.h"
@@ -27,6 +28,7 @@ struct Task {
   int64_t reported_round = 0;
   bool granted = false;
   int64_t round = 0;  // of the grant
+  RowLease lease;     // likewise
 };
 
 class RandomJob : protected CoordinatorJob {
@@ -53,13 +55,19 @@ class RandomJob : protected CoordinatorJob {
       if (!reply.has_value()) continue;
       tasks_[i].granted = reply->granted();
       tasks_[i].round = reply->token().round();
-      if (reply->granted()) OnGrant(i, *reply);
+      if (!reply->granted()) continue;
+      ASSERT_GT(reply->leases_size(), 0);
+      tasks_[i].lease = reply->leases(0);
+      OnGrant(i, *reply);
     }
   }
 
   void Say(int i, int64_t step, int64_t round) {
     const uint64_t id = Number(SenderOf(i));
-    ASSERT_THAT(Send(MakeStep(SenderOf(i), step, round), id), IsOk());
+    StepRequest request = MakeStep(SenderOf(i), step, round);
+    request.set_leases_ahead(1);
+    if (step > 0) *request.mutable_rows() = tasks_[i].lease;
+    ASSERT_THAT(Send(request, id), IsOk());
   }
 
   void Report(int i) {
@@ -141,6 +149,7 @@ class RandomRoundsTest : public testing::TestWithParam<int>,
   void BeforeReport(int i, int64_t step, int64_t round) override {
     if (round == coordinator().global_step() + 1) {
       delivered_[round].insert({i, step});
+      rows_[round][i] = tasks_[i].lease;
     }
   }
   void OnReplace(int i) override {
@@ -166,9 +175,33 @@ class RandomRoundsTest : public testing::TestWithParam<int>,
       ASSERT_TRUE(distinct.insert(task).second);
       ASSERT_EQ(delivered_[closed].count({task, step.step()}), 1)
           << "chosen, but not delivered";
+      Train(rows_[closed][task]);
     }
     ASSERT_EQ(token.chosen_size(), needed_[closed]);
     chosen_ += token.chosen_size();
+  }
+
+  void Train(const RowLease& lease) {
+    for (int64_t k = 0; k < NumRows(lease); ++k) {
+      ASSERT_TRUE(trained_.insert(PlaceOf(lease, k)).second)
+          << "row " << PlaceOf(lease, k) << " is in two updates";
+    }
+  }
+
+  // What is not trained on is in the ledger, and nothing else.
+  void CheckRows(const PauseRoundsReply& last) {
+    for (const ChosenStep& step : last.token().chosen()) {
+      Train(rows_[last.token().round() - 1][step.sender().task().index()]);
+    }
+    int64_t undone = 0;
+    for (const RowRange& range : last.ledger().undone()) {
+      undone += range.rows();
+      for (int64_t k = 0; k < range.rows(); ++k) {
+        ASSERT_EQ(trained_.count(range.first() + k), 0u);
+      }
+    }
+    ASSERT_EQ(last.ledger().front() - undone,
+              static_cast<int64_t>(trained_.size()));
   }
 
   void CallOfChief() override { ASSERT_THAT(Hold(Pick(2) == 0), IsOk()); }
@@ -198,6 +231,8 @@ class RandomRoundsTest : public testing::TestWithParam<int>,
   }
 
   std::map<int64_t, std::set<std::pair<int, int64_t>>> delivered_;
+  std::map<int64_t, std::map<int, RowLease>> rows_;  // by round and task
+  std::set<int64_t> trained_;
   std::map<int64_t, int64_t> needed_;
   std::map<int64_t, std::string> tokens_;
   int64_t noted_ = 0;
@@ -223,6 +258,7 @@ TEST_P(RandomRoundsTest, EachUpdateHasTheRightWorkersOnce) {
   const auto last = Hold(true);
   ASSERT_THAT(last, IsOk());
   EXPECT_EQ(counted, chosen_ + last->token().chosen_size());
+  CheckRows(*last);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomRoundsTest, testing::Range(1, 41));

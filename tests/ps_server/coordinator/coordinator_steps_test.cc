@@ -127,7 +127,6 @@ TEST_F(CoordinatorStepsTest, CollectsStatisticsForTheResult) {
   const WorkerState state = coordinator_.State().workers(0);
   EXPECT_EQ(state.steps(), 2);
   EXPECT_EQ(state.examples(), 20);
-  EXPECT_EQ(state.position().rows(), 2);
   EXPECT_EQ(state.last_loss(), 0.5);
   EXPECT_EQ(state.active_s(), 3);
   EXPECT_EQ(state.staleness_sum(), 2);
@@ -180,6 +179,7 @@ TEST_F(CoordinatorStepsTest, ExamplesAreThoseOfTheWholeRun) {
   commit.mutable_stop()->set_epochs(1);
   commit.set_epoch_examples(60);
   commit.set_examples(40);
+  commit.mutable_ledger()->set_front(40);
   WorkerState* const saved = commit.add_workers();
   *saved->mutable_sender() = chief_;
   saved->set_examples(10);
@@ -228,9 +228,9 @@ TEST_F(CoordinatorStepsTest, RefusesNumbersOutOfRange) {
            [](StepRequest& r) { r.set_examples(-1); },
            [](StepRequest& r) { r.set_examples(11); },
            [](StepRequest& r) { r.set_staleness(-1); },
-           [](StepRequest& r) {
-             r.mutable_position()->set_kind(std::string(300, 'x'));
-           }}) {
+           [](StepRequest& r) { r.set_step_rows(-1); },
+           [](StepRequest& r) { r.set_leases_ahead(1'000'000); },
+           [](StepRequest& r) { r.mutable_pass()->set_first(-1); }}) {
     StepRequest request = MakeStep(chief_, 1);
     spoil(request);
     EXPECT_THAT(AskStep(coordinator_, request, now_),

@@ -231,28 +231,6 @@ TEST_F(CoordinatorTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   EXPECT_EQ(coordinator_.global_step(), 0);
 }
 
-TEST_F(CoordinatorTest,
-       PositionsAreRestoredAndNewcomersBeginWhereTheChiefSays) {
-  ASSERT_THAT(Register(chief_), IsOk());
-  ASSERT_THAT(Begin(chief_), IsOk());
-  CommitEpochRequest commit = MakeCommit(chief_, 1, 100);
-  for (const auto& [index, position] : {std::pair(0, 30), std::pair(1, 20)}) {
-    WorkerState* const saved = commit.add_workers();
-    saved->mutable_sender()->mutable_task()->set_job("worker");
-    saved->mutable_sender()->mutable_task()->set_index(index);
-    saved->mutable_position()->set_kind("any");
-    saved->mutable_position()->set_rows(position);
-    saved->set_steps(position);
-  }
-  commit.mutable_start_position()->set_rows(15);
-  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
-  const DataPosition position = Register(worker_)->position();
-  EXPECT_EQ(position.kind(), "any") << "carried unread";
-  EXPECT_EQ(position.rows(), 20);
-  EXPECT_EQ(Register(MakeSender(2, 102))->position().rows(), 15);
-  EXPECT_EQ(coordinator_.State().workers(0).position().rows(), 30);
-}
-
 TEST_F(CoordinatorTest, AWatchEndsAtItsTimeOrWhenTheStateChanges) {
   StartRun(1, 100);
   const int64_t version = coordinator_.state_version();

@@ -104,13 +104,11 @@ TEST_F(MembersTest, ARestoreSaysWhatEveryoneHasDone) {
   Admit(kA);
   members_.Count({{MakeDelivery(kA, 0)}, {}}, kNow);
   CommitEpochRequest commit;
-  commit.mutable_start_position()->set_rows(7);
   WorkerState& saved = *commit.add_workers();
   *saved.mutable_sender()->mutable_task() = MakeSender(1, 0).task();
   saved.set_steps(40);
   members_.Restore(commit);
   EXPECT_EQ(members_.Find(kA)->steps, 0);
-  EXPECT_EQ(members_.Find(kA)->position.rows(), 7);
   EXPECT_TRUE(members_.staleness_counts().empty());
   ASSERT_NE(members_.Find(kB), nullptr);
   EXPECT_EQ(members_.Find(kB)->steps, 40);

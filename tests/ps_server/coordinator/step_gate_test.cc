@@ -44,9 +44,10 @@ class StepGateTest : public testing::Test {
   }
 
   absl::Status Open(const CommitEpochRequest& commit) {
-    auto gate =
-        StepGate::Create(commit, {&budget_, [this] { return live_; }, {}},
-                         /*known=*/{}, /*assembled_at=*/absl::InfinitePast());
+    leases_.Start({}, kMaxCount, /*step_rows=*/0);
+    auto gate = StepGate::Create(
+        commit, {&budget_, &leases_, [this] { return live_; }, {}},
+        /*known=*/{}, /*assembled_at=*/absl::InfinitePast());
     if (!gate.ok()) return gate.status();
     gate_ = *std::move(gate);
     gate_->SeeLive(kNow);
@@ -71,6 +72,7 @@ class StepGateTest : public testing::Test {
   }
 
   StepBudget budget_;
+  RowLeases leases_;
   std::set<TaskKey> live_ = {kChief, kB};
   std::unique_ptr<StepGate> gate_;
 };
@@ -86,8 +88,8 @@ TEST_F(StepGateTest, AFreeOneLetsEverybodyInWhileTheBudgetLasts) {
   EXPECT_TRUE(TryEnter(kB));
   EXPECT_FALSE(TryEnter({"worker", 2}));
   EXPECT_FALSE(gate_->MayWait());
-  EXPECT_TRUE(gate_->Leave(kChief));
-  EXPECT_FALSE(gate_->Leave(kChief)) << "it has none";
+  EXPECT_TRUE(gate_->Leave(kChief, LeaveReason::kGivesUp));
+  EXPECT_FALSE(gate_->Leave(kChief, LeaveReason::kGivesUp)) << "it has none";
   EXPECT_TRUE(TryEnter({"worker", 2}));
 }
 
@@ -148,7 +150,8 @@ TEST_F(StepGateTest, ARoundIsOneGrantAndDecidesAllItsSteps) {
 TEST_F(StepGateTest, ARoundThatEverybodyLeavesGivesItsGrantBack) {
   ASSERT_THAT(Open(MakeSyncCommit(2, 2)), IsOk());
   ASSERT_TRUE(TryEnter(kChief));
-  EXPECT_FALSE(gate_->Leave(kChief)) << "the round is others' too";
+  EXPECT_FALSE(gate_->Leave(kChief, LeaveReason::kGivesUp))
+      << "the round is others' too";
   gate_->TryClose(kNow);
   EXPECT_EQ(budget_.outstanding(), 0);
 }

@@ -118,10 +118,9 @@ TEST_F(ShardModelTest, CountsOutOfRange_AreRefused) {
   EXPECT_THAT(a_.Push(push, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1")));
   push.header.mutable_counts()->set_steps(1);
-  push.header.mutable_counts()->mutable_position()->set_kind(
-      std::string(300, 'x'));
+  push.header.mutable_counts()->set_examples(-2);
   EXPECT_THAT(a_.Push(push, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("256")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-2")));
 }
 
 }  // namespace
