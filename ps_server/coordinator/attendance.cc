@@ -51,9 +51,12 @@ std::string Attendance::SayAbsent(const std::set<TaskKey>& registered) {
 std::string Attendance::SayUpdate(int64_t gradients) {
   update_.set_workers(gradients);
   update_.set_rows(gradients * batch_size_);
-  return absl::StrCat("the training goes on: an update has ", update_.rows(),
-                      " rows, of ", update_.workers(), " of ",
-                      update_.total_workers(), " workers");
+  const std::string update = absl::StrCat("an update has ", update_.rows(),
+                                          " rows, of ", update_.workers());
+  return update_.total_workers() == 0
+             ? absl::StrCat(update, " workers, which are those that are there")
+             : absl::StrCat("the training goes on: ", update, " of ",
+                            update_.total_workers(), " workers");
 }
 
 }  // namespace muster

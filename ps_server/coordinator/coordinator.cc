@@ -124,7 +124,6 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   job_.RaiseVersion();
   saves_.CheckPause(now);
 
-  *reply.mutable_position() = worker.position;
   *reply.mutable_state() = State();
   return reply;
 }
@@ -196,7 +195,7 @@ void Coordinator::Tick(absl::Time now) {
                           ": not heard of for ",
                           absl::ToInt64Seconds(now - worker.last_heard), " s"));
     worker.state = MemberState::kLost;
-    steps_.ReturnGrant(worker, now);
+    steps_.ReturnGrant(worker, LeaveReason::kIsLost, now);
   }
   steps_.Tick(now);
   end_.Check(now);
@@ -316,7 +315,6 @@ absl::StatusOr<CommitEpochReply> Coordinator::Resume(
   CommitEpochRequest commit = request;
   commit.set_global_step(job_.budget().steps());
   commit.set_examples(job_.budget().examples());
-  *commit.mutable_start_position() = members.start_position();
   commit.clear_workers();
   for (const auto& [key, worker] : members) {
     *commit.add_workers() = worker.State();
@@ -380,7 +378,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
                                absl::Time now) {
   ASSIGN_OR_RETURN(CoordinatorWorker* const worker,
                    FindSender("step", request.sender(), now));
-  RETURN_IF_ERROR(CheckStepNumbers(request, job_.budget().batch_size()));
+  RETURN_IF_ERROR(CheckStepNumbers(request));
   RETURN_IF_ERROR(CheckMayStop(request, job_.chief()));
   // A job that goes on is INITIAL in its epoch.
   const ModelEpoch& epoch = job_.epoch();
@@ -388,6 +386,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
       epoch.committed() != 0 && phase() != INITIAL &&
       epoch.IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current) RETURN_IF_ERROR(steps_.Report(*worker, request, now));
+  if (is_current && request.has_pass()) job_.leases().AddPass(request.pass());
   if (is_current && SameProcess(job_.chief(), request.sender())) {
     job_.evaluations().Adopt(request.evaluations());
   }
@@ -416,7 +415,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     *reply.mutable_state() = State();
     return reply;
   }
-  steps_.ReturnGrant(*worker, now);
+  steps_.ReturnGrant(*worker, LeaveReason::kFinishes, now);
   worker->traffic = request.traffic();
   if (worker->IsActive()) {
     worker->state =
@@ -454,6 +453,18 @@ absl::StatusOr<PauseRoundsReply> Coordinator::PauseRounds(
   }
   PauseRoundsReply reply;
   *reply.mutable_token() = steps_.round_token();
+  *reply.mutable_state() = State();
+  *reply.mutable_ledger() = job_.leases().Ledger();
+  return reply;
+}
+
+absl::StatusOr<BeginCutReply> Coordinator::BeginCut(
+    const BeginCutRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(CheckLease("begin cut", request.sender(), now));
+  RETURN_IF_ERROR(
+      job_.epoch().CheckCommitted("begin cut", request.model_epoch()));
+  RETURN_IF_ERROR(steps_.BeginCut(request.sender()));
+  BeginCutReply reply;
   *reply.mutable_state() = State();
   return reply;
 }

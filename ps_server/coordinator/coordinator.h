@@ -60,7 +60,8 @@ struct WatchAnswer {
 //               |                | step is out    |               | save
 //   ReportSave  | noted: steps that wait for a save go on
 //   PauseRounds | of the committed epoch; Aborted without
-//   ConfirmCut  | of the committed epoch; Aborted without
+//   BeginCut    | of the committed epoch; Aborted without
+//   ConfirmCut  | of the committed epoch, once after BeginCut; else Aborted
 //   Tick        | loses workers; | as INITIAL,    | loses         | forgets
 //               | abandoned if   | and asks for   | workers; DONE | who is not
 //               | none come      | saves          |               | told
@@ -88,6 +89,7 @@ class Coordinator {
     visit(kRequestSaveCall, &Coordinator::RequestSave);
     visit(kReportSaveCall, &Coordinator::ReportSave);
     visit(kPauseRoundsCall, &Coordinator::PauseRounds);
+    visit(kBeginCutCall, &Coordinator::BeginCut);
     visit(kConfirmCutCall, &Coordinator::ConfirmCut);
   }
 
@@ -118,6 +120,8 @@ class Coordinator {
                                              absl::Time now);
   absl::StatusOr<PauseRoundsReply> PauseRounds(
       const PauseRoundsRequest& request, absl::Time now);
+  absl::StatusOr<BeginCutReply> BeginCut(const BeginCutRequest& request,
+                                         absl::Time now);
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request,
                                              absl::Time now);
 

@@ -48,7 +48,6 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
 void CoordinatorWorker::SetCounts(const WorkerState& saved) {
   steps = saved.steps();
   examples = saved.examples();
-  position = saved.position();
   staleness_sum = saved.staleness_sum();
   staleness_count = saved.staleness_count();
   dropped_steps = saved.dropped_steps();
@@ -77,7 +76,6 @@ void CoordinatorWorker::DropStep(const Delivery& step, absl::Time now) {
 }
 
 void CoordinatorWorker::PassStep(const Delivery& step, absl::Time now) {
-  position = step.position;
   last_loss = step.loss;
   if (!first_report.has_value()) first_report = now;
   last_report = now;
@@ -91,7 +89,6 @@ WorkerState CoordinatorWorker::State() const {
   result.set_awaited(awaited);
   result.set_steps(steps);
   result.set_examples(examples);
-  *result.mutable_position() = position;
   result.set_last_loss(last_loss);
   result.set_staleness_sum(staleness_sum);
   result.set_staleness_count(staleness_count);

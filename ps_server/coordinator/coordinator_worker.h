@@ -66,8 +66,6 @@ struct CoordinatorWorker {
   // ---- The model epoch, over all incarnations ------------------------------
   int64_t steps = 0;
   int64_t examples = 0;
-  // Carried unread, as the worker or the manifest says it.
-  DataPosition position;
   double last_loss = 0;
   int64_t staleness_sum = 0;
   int64_t staleness_count = 0;
@@ -98,8 +96,7 @@ struct CoordinatorWorker {
   // Forgets when it was active.
   void ResetRate();
 
-  // A step of it is over, and in the model or not: its rows are not taken
-  // again.
+  // A step of it is over, and in the model or not.
   void CountStep(const Delivery& step, absl::Time now);
   void DropStep(const Delivery& step, absl::Time now);
 

@@ -23,6 +23,7 @@ absl::Status JobEnd::ChangeStop(const CommitEpochRequest& commit,
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(job_.budget().ChangeStop(commit));
+  job_.leases().SetLimit(job_.budget().row_limit());
   stop_ = commit.stop();
   job_.RaiseVersion();
   job_.Say(absl::StrCat(TaskName(commit.sender()),
@@ -35,7 +36,7 @@ absl::Status JobEnd::ChangeStop(const CommitEpochRequest& commit,
 
 void JobEnd::Check(absl::Time now) {
   if (job_.phase() == RUNNING) {
-    std::string limit = job_.budget().ReachedLimit();
+    std::string limit = steps_.ReachedLimit();
     if (!limit.empty()) job_.Stop(std::move(limit));
   }
   if (saves_.GivesUpLastSave(now)) return End(now);

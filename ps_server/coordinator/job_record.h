@@ -14,6 +14,7 @@
 #include "ps_server/coordinator/job_evaluations.h"
 #include "ps_server/coordinator/members.h"
 #include "ps_server/coordinator/model_epoch.h"
+#include "ps_server/coordinator/row_leases.h"
 #include "ps_server/coordinator/step_budget.h"
 
 namespace muster {
@@ -28,8 +29,8 @@ inline constexpr absl::Duration kChiefSilence = absl::Seconds(10);
 bool SameProcess(const Sender& a, const Sender& b);
 
 // The job as all parts of its coordinator know it: phase and version of its
-// state, members, epoch, counted steps, evaluations, the chief lease, and the
-// news for the operator. Not thread-safe; no clock.
+// state, members, epoch, counted steps, rows, evaluations, the chief lease, and
+// the news for the operator. Not thread-safe; no clock.
 class JobRecord {
  public:
   // Between two calls of ReleaseLines.
@@ -47,6 +48,8 @@ class JobRecord {
   const ModelEpoch& epoch() const { return epoch_; }
   StepBudget& budget() { return budget_; }
   const StepBudget& budget() const { return budget_; }
+  RowLeases& leases() { return leases_; }
+  const RowLeases& leases() const { return leases_; }
   JobEvaluations& evaluations() { return evaluations_; }
   const JobEvaluations& evaluations() const { return evaluations_; }
 
@@ -76,6 +79,7 @@ class JobRecord {
   Members members_;
   ModelEpoch epoch_;
   StepBudget budget_;
+  RowLeases leases_;
   JobEvaluations evaluations_;
 
   int64_t version_ = 1;

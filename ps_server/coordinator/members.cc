@@ -48,9 +48,7 @@ const CoordinatorWorker* Members::Find(const TaskKey& key) const {
 }
 
 CoordinatorWorker& Members::FindOrAdd(const TaskKey& key) {
-  const auto [entry, is_new] = workers_.try_emplace(key);
-  if (is_new) entry->second.position = start_position_;
-  return entry->second;
+  return workers_[key];
 }
 
 std::set<TaskKey> Members::Active() const {
@@ -133,13 +131,10 @@ void Members::Restore(const CommitEpochRequest& commit) {
                                               : std::next(it);
   }
   staleness_counts_.clear();
-  start_position_ = commit.start_position();
-  WorkerState nothing;
-  *nothing.mutable_position() = start_position_;
   for (auto& [key, worker] : workers_) {
     worker.ResetRate();
     worker.waits_for_grant = false;
-    worker.SetCounts(nothing);
+    worker.SetCounts(WorkerState());
   }
   for (const WorkerState& saved : commit.workers()) {
     CoordinatorWorker& worker = workers_[KeyOf(saved.sender())];

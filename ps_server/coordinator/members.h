@@ -33,7 +33,7 @@ class Members {
                                                 const Sender& sender);
   // Null if nobody knows the task.
   const CoordinatorWorker* Find(const TaskKey& key) const;
-  // The task's record; a new one begins where the manifest says.
+  // The task's record, which may be a new one.
   CoordinatorWorker& FindOrAdd(const TaskKey& key);
 
   // The tasks that take part in the training now.
@@ -62,8 +62,6 @@ class Members {
   // been checked. A task that an earlier manifest alone knew is forgotten.
   void Restore(const CommitEpochRequest& commit);
 
-  const DataPosition& start_position() const { return start_position_; }
-
   Map::iterator begin() { return workers_.begin(); }
   Map::iterator end() { return workers_.end(); }
   Map::const_iterator begin() const { return workers_.begin(); }
@@ -71,8 +69,6 @@ class Members {
 
  private:
   Map workers_;
-  // The position of a worker without one of its own.
-  DataPosition start_position_;
   std::vector<int64_t> staleness_counts_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rows/row_ranges.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/coordinator_worker.h"
@@ -19,25 +20,23 @@ constexpr size_t kMaxWorkerBytes = 1024;
 // The most of one report: a sum of them stays far from an overflow.
 constexpr int64_t kMaxStepCount = 1'000'000'000'000;
 
+// The most leases that a worker may want beside that of its step.
+constexpr int32_t kMaxLeasesAhead = 1024;
+
 bool IsStepCount(int64_t number) {
   return number >= 0 && number <= kMaxStepCount;
-}
-
-bool IsCarried(const DataPosition& position) {
-  return position.ByteSizeLong() <= kMaxPositionBytes;
 }
 
 absl::Status CheckRestoredCounts(const CommitEpochRequest& request) {
   for (const WorkerState& worker : request.workers()) {
     if (IsCount(worker.steps()) && IsCount(worker.examples()) &&
         IsCount(worker.staleness_sum()) && IsCount(worker.staleness_count()) &&
-        IsCount(worker.dropped_steps()) && IsCarried(worker.position())) {
+        IsCount(worker.dropped_steps())) {
       continue;
     }
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: a count of ", TaskName(worker.sender()),
-                     " is out of range, or its data position above ",
-                     kMaxPositionBytes, " bytes; is the manifest damaged?"));
+                     " is out of range; is the manifest damaged?"));
   }
   return absl::OkStatus();
 }
@@ -73,28 +72,54 @@ absl::Status CheckRestored(const CommitEpochRequest& request) {
   }
   RETURN_IF_ERROR(JobEvaluations::Check("commit epoch", request.evaluations()));
   RETURN_IF_ERROR(CheckRestoredCounts(request));
-  if (!IsCarried(request.start_position())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("commit epoch: the start position has ",
-                     request.start_position().ByteSizeLong(),
-                     " bytes; wanted at most ", kMaxPositionBytes));
-  }
+  RETURN_IF_ERROR(Annotate(CheckLedger(request.ledger()), "commit epoch"));
   return CheckRestoredTasks(request);
 }
 
-absl::Status CheckStepNumbers(const StepRequest& request, int64_t batch_size) {
+absl::Status CheckStepNumbers(const StepRequest& request) {
   RETURN_IF_ERROR(JobEvaluations::Check("step", request.evaluations()));
-  if (request.step() >= 0 && IsStepCount(request.examples()) &&
-      (batch_size == 0 || request.examples() <= batch_size) &&
-      IsStepCount(request.staleness()) && IsCarried(request.position())) {
-    return absl::OkStatus();
+  const std::string step = absl::StrCat("step ", request.step(), " from ",
+                                        TaskName(request.sender()));
+  RETURN_IF_ERROR(Annotate(CheckRows(request.rows()), step));
+  if (request.step() < 0 || !IsStepCount(request.examples()) ||
+      !IsStepCount(request.staleness())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step, ": examples ", request.examples(), ", staleness ",
+                     request.staleness(), ": a count is out of range"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "step ", request.step(), " from ", TaskName(request.sender()),
-      ": examples ", request.examples(), " (a step has ", batch_size,
-      "), staleness ", request.staleness(), ", a data position of ",
-      request.position().ByteSizeLong(), " bytes (at most ", kMaxPositionBytes,
-      "): a count is out of range"));
+  if (!IsStepCount(request.step_rows()) || request.leases_ahead() < 0 ||
+      request.leases_ahead() > kMaxLeasesAhead ||
+      !IsCount(request.pass().pass()) || !IsCount(request.pass().first())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        step, ": step_rows ", request.step_rows(), ", leases_ahead ",
+        request.leases_ahead(), " (at most ", kMaxLeasesAhead, "), pass ",
+        request.pass().pass(), " from place ", request.pass().first(),
+        " on: a count is out of range"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLeasedRows(const StepRequest& report,
+                             const RowLeases& leases) {
+  const TaskKey task = KeyOf(report.sender());
+  if (report.abandoned() && !report.skipped()) return absl::OkStatus();
+  const RowLease lease = leases.BegunOf(task);
+  const std::string step =
+      absl::StrCat("step ", report.step(), " from ", TaskName(task));
+  if (!report.rows().ranges().empty() && report.rows() != lease) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step, ": it reports ", DescribeRows(report.rows()),
+                     ", which were never leased to it for this step; it has ",
+                     DescribeRows(lease)));
+  }
+  const int64_t rows =
+      lease.ranges().empty() ? leases.WishOf(task).step_rows : NumRows(lease);
+  if (rows > 0 && report.examples() > rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(step, ": examples ", report.examples(), ", of ", rows,
+                     " rows: a count is out of range"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckMayStop(const StepRequest& request, const Sender& chief) {

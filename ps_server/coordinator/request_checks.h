@@ -1,10 +1,9 @@
 #ifndef PS_SERVER_COORDINATOR_REQUEST_CHECKS_H_
 #define PS_SERVER_COORDINATOR_REQUEST_CHECKS_H_
 
-#include <cstdint>
-
 #include "absl/status/status.h"
 #include "proto/coordination_service.pb.h"
+#include "ps_server/coordinator/row_leases.h"
 
 namespace muster {
 
@@ -12,12 +11,16 @@ namespace muster {
 // is enough. Errors: InvalidArgument.
 
 // The workers of a manifest are tasks that train, each once, with counts in
-// range; so are its evaluations.
+// range; so are its evaluations and its ledger.
 absl::Status CheckRestored(const CommitEpochRequest& request);
 
-// The counts of a report, and of evaluations, are in range; `batch_size` is 0
-// if nobody knows it.
-absl::Status CheckStepNumbers(const StepRequest& request, int64_t batch_size);
+// The counts of a report, of evaluations and of what is asked for are in range.
+absl::Status CheckStepNumbers(const StepRequest& request);
+
+// The rows of a report, if it names any, are those that were leased for the
+// step; its examples are no more.
+absl::Status CheckLeasedRows(const StepRequest& report,
+                             const RowLeases& leases);
 
 // Only the chief ends the job, or fails to save it.
 absl::Status CheckMayStop(const StepRequest& request, const Sender& chief);

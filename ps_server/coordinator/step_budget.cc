@@ -14,12 +14,9 @@ bool IsLimit(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
-absl::Status StepBudget::Start(const CommitEpochRequest& commit,
-                               int64_t replicas) {
+absl::Status StepBudget::Start(const CommitEpochRequest& commit) {
   StepBudget started;
   RETURN_IF_ERROR(started.ChangeStop(commit));
-  started.batch_size_ = commit.batch_size();
-  started.replicas_ = replicas;
   started.steps_ = commit.global_step();
   started.examples_ = commit.examples();
   *this = started;
@@ -43,10 +40,10 @@ absl::Status StepBudget::ChangeStop(const CommitEpochRequest& commit) {
         "commit epoch: no stop condition; set stop.steps, stop.epochs, "
         "stop.seconds, stop.target_accuracy or stop.plateau");
   }
-  const double max_examples =
+  const double max_rows =
       stop.epochs() * static_cast<double>(commit.epoch_examples());
-  if (stop.epochs() > 0 && (commit.batch_size() == 0 || max_examples < 1 ||
-                            max_examples > static_cast<double>(kMaxCount))) {
+  if (stop.epochs() > 0 && (commit.batch_size() == 0 || max_rows < 1 ||
+                            max_rows > static_cast<double>(kMaxCount))) {
     return absl::InvalidArgumentError(
         absl::StrCat("commit epoch: stop.epochs ", stop.epochs(), " of ",
                      commit.epoch_examples(), " examples in batches of ",
@@ -54,23 +51,20 @@ absl::Status StepBudget::ChangeStop(const CommitEpochRequest& commit) {
   }
   max_steps_ = stop.steps();
   // An epsilon, because 0.1 * 60000 must be 6000.
-  max_examples_ = static_cast<int64_t>(std::floor(max_examples + 1e-6));
+  row_limit_ = stop.epochs() > 0
+                   ? static_cast<int64_t>(std::floor(max_rows + 1e-6))
+                   : kMaxCount;
   return absl::OkStatus();
 }
 
 void StepBudget::Clear() { *this = StepBudget(); }
 
-bool StepBudget::StepLeft() const {
+bool StepBudget::IsStepLeft() const {
   return max_steps_ == 0 || steps_ + outstanding_ < max_steps_;
 }
 
-bool StepBudget::BatchLeft() const {
-  return max_examples_ == 0 || (max_examples_ - examples_) / replicas_ >=
-                                   (outstanding_ + 1) * batch_size_;
-}
-
 bool StepBudget::TryGrant() {
-  if (!StepLeft() || !BatchLeft()) return false;
+  if (!IsStepLeft()) return false;
   ++outstanding_;
   return true;
 }
@@ -84,12 +78,6 @@ void StepBudget::Report(int64_t examples) {
   Return();
   ++steps_;
   examples_ += examples;
-}
-
-std::string StepBudget::ReachedLimit() const {
-  if (outstanding_ > 0) return "";
-  if (!StepLeft()) return "steps";
-  return BatchLeft() ? "" : "epochs";
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "ps_server/coordinator/round_rows.h"
 #include "ps_server/coordinator/worker_clocks.h"
 
 namespace muster {
@@ -25,47 +26,22 @@ absl::Status CheckHasNoRound(const StepRequest& report) {
   return RefuseReport(report, "the job's replication has no rounds");
 }
 
-// The grants of a budget, at most one a worker.
-class Grants {
- public:
-  explicit Grants(StepBudget& budget) : budget_(budget) {}
-
-  bool Has(const TaskKey& task) const { return tasks_.count(task) != 0; }
-
-  // Whether it has one now.
-  bool TryTake(const TaskKey& task) {
-    if (Has(task)) return true;
-    if (!budget_.TryGrant()) return false;
-    tasks_.insert(task);
-    return true;
+// Who trains on the last rows, in words for `task`, which has none.
+StepWait ExplainRows(const RowLeases& leases, const TaskKey& task) {
+  StepWait wait;
+  for (const TaskKey& other : leases.Beginners()) {
+    if (other != task) wait.waiting_for.push_back(other);
   }
-
-  // Whether it had one.
-  bool Return(const TaskKey& task) {
-    if (tasks_.erase(task) == 0) return false;
-    budget_.Return();
-    return true;
-  }
-
-  DecidedSteps Report(const StepRequest& report) {
-    const TaskKey task = KeyOf(report.sender());
-    // A worker that was lost and comes back took this step on a grant that was
-    // returned. It counts if another is left; if not, the job's steps are in
-    // other hands, and counting it would pass the limit.
-    if (!TryTake(task)) return {};
-    tasks_.erase(task);
-    budget_.Report(report.examples());
-    return {{Delivery::Of(report)}, {}};
-  }
-
- private:
-  StepBudget& budget_;
-  std::set<TaskKey> tasks_;
-};
+  wait.why = wait.waiting_for.empty()
+                 ? "for other workers to train on the last rows"
+                 : "to train on the last rows of the job";
+  return wait;
+}
 
 class FreeGate : public StepGate {
  public:
-  explicit FreeGate(const Job& job) : grants_(*job.budget) {}
+  explicit FreeGate(const Job& job)
+      : job_(job), grants_(*job.budget, *job.leases, job.live_tasks) {}
 
   bool TryEnter(const TaskKey& task, StepPause pause) override {
     return grants_.Has(task) ||
@@ -77,22 +53,32 @@ class FreeGate : public StepGate {
   DecidedSteps Report(const StepRequest& report, absl::Time /*now*/) override {
     return grants_.Report(report);
   }
-  bool Leave(const TaskKey& task) override { return grants_.Return(task); }
+  bool Leave(const TaskKey& task, LeaveReason reason) override {
+    return grants_.Leave(task, reason);
+  }
+  bool TryResume(const TaskKey& task) override {
+    return grants_.TryResume(task);
+  }
+  bool HasNoRowsLeft() override { return grants_.HasNoRowsLeft(); }
   bool Holds(const TaskKey& task) const override { return grants_.Has(task); }
   bool MayWait() const override { return false; }
-  StepWait Explain(const TaskKey& /*task*/,
+  StepWait Explain(const TaskKey& task,
                    const TaskKey& /*chief*/) const override {
-    return {};
+    if (!job_.budget->IsStepLeft()) return {};
+    return ExplainRows(*job_.leases, task);
   }
 
  private:
-  Grants grants_;
+  const Job job_;
+  StepGrants grants_;
 };
 
 class ClocksGate : public StepGate {
  public:
   ClocksGate(const Job& job, int32_t bound)
-      : job_(job), grants_(*job.budget), clocks_(bound) {}
+      : job_(job),
+        grants_(*job.budget, *job.leases, job.live_tasks),
+        clocks_(bound) {}
 
   void SeeLive(absl::Time /*now*/) override {
     clocks_.SetLive(job_.live_tasks());
@@ -106,9 +92,15 @@ class ClocksGate : public StepGate {
     return CheckHasNoRound(report);
   }
   DecidedSteps Report(const StepRequest& report, absl::Time now) override;
-  bool Leave(const TaskKey& task) override { return grants_.Return(task); }
+  bool Leave(const TaskKey& task, LeaveReason reason) override {
+    if (reason == LeaveReason::kIsReplaced) clocks_.Leave(task);
+    return grants_.Leave(task, reason);
+  }
+  bool TryResume(const TaskKey& task) override {
+    return grants_.TryResume(task);
+  }
+  bool HasNoRowsLeft() override { return grants_.HasNoRowsLeft(); }
   bool Holds(const TaskKey& task) const override { return grants_.Has(task); }
-  void Forget(const TaskKey& task) override { clocks_.Leave(task); }
   bool MayWait() const override { return true; }
   StepToken TokenFor(const TaskKey& task) const override {
     StepToken token;
@@ -121,7 +113,7 @@ class ClocksGate : public StepGate {
 
  private:
   const Job job_;
-  Grants grants_;
+  StepGrants grants_;
   WorkerClocks clocks_;
 };
 
@@ -146,6 +138,7 @@ StepWait ClocksGate::Explain(const TaskKey& task,
         clocks_.bound(), ")");
     return wait;
   }
+  if (job_.budget->IsStepLeft()) return ExplainRows(*job_.leases, task);
   for (const TaskKey& live : job_.live_tasks()) {
     if (grants_.Has(live)) wait.waiting_for.push_back(live);
   }
@@ -156,28 +149,25 @@ StepWait ClocksGate::Explain(const TaskKey& task,
 class RoundsGate : public StepGate {
  public:
   RoundsGate(const Job& job, StepRounds rounds)
-      : job_(job), rounds_(std::move(rounds)) {}
+      : job_(job),
+        leases_(*job.leases),
+        rows_(leases_),
+        rounds_(std::move(rounds)) {}
 
   void SeeLive(absl::Time now) override {
     rounds_.SeeLive(job_.live_tasks(), now);
   }
   bool TryEnter(const TaskKey& task, StepPause pause) override;
   absl::Status CheckReport(const StepRequest& report) const override;
-  DecidedSteps Report(const StepRequest& report, absl::Time /*now*/) override {
-    if (TryDeliver(report)) return {};
-    return {{}, {Delivery::Of(report)}};
-  }
+  DecidedSteps Report(const StepRequest& report, absl::Time now) override;
   DecidedSteps TryClose(absl::Time now) override;
-  bool Leave(const TaskKey& task) override {
-    rounds_.Leave(task);
-    return false;
-  }
+  bool Leave(const TaskKey& task, LeaveReason reason) override;
+  bool HasNoRowsLeft() override;
   bool Holds(const TaskKey& task) const override {
     const std::set<TaskKey> live = job_.live_tasks();
     return !rounds_.TooFew(live) &&
            rounds_.Missing(live) == std::vector<TaskKey>{task};
   }
-  void Forget(const TaskKey& task) override { rounds_.Withdraw(task); }
   void End() override { has_ended_ = true; }
   bool IsStuck() const override { return rounds_.IsStuck(job_.live_tasks()); }
   StepToken TokenFor(const TaskKey& /*task*/) const override {
@@ -191,10 +181,18 @@ class RoundsGate : public StepGate {
  private:
   // Offers the step to the open round.
   bool TryDeliver(const StepRequest& report);
+  // Opens a round for which there are rows and a grant.
+  bool TryOpen();
+  // Those who are to have rows when a round opens: who is there, and listed
+  // tasks that are still awaited.
+  std::set<TaskKey> Expected() const;
+  bool DealFirsts();
   // The listed tasks that are not there.
   std::vector<TaskKey> Absent(const std::set<TaskKey>& live) const;
 
   const Job job_;
+  RowLeases& leases_;
+  RoundRows rows_;
   StepRounds rounds_;
   bool has_ended_ = false;
 };
@@ -203,12 +201,79 @@ bool RoundsGate::TryEnter(const TaskKey& task, StepPause pause) {
   if (rounds_.must_end()) return false;
   if (rounds_.HasJoined(task)) return true;
   if (pause == StepPause::kAll || rounds_.HasDelivered(task)) return false;
-  if (!rounds_.is_open()) {
-    if (pause != StepPause::kNone || !job_.budget->TryGrant()) return false;
-    rounds_.Open();
+  // It does not come back with the step that it had when it was lost.
+  leases_.ForgetLapsed(task);
+  if (!rounds_.is_open() && (pause != StepPause::kNone || !TryOpen())) {
+    return false;
   }
+  if (!rows_.TryDealTo(task)) return false;
+  leases_.Begin(task);
   rounds_.Join(task);
   return true;
+}
+
+bool RoundsGate::TryOpen() {
+  if (!DealFirsts() || !job_.budget->TryGrant()) return false;
+  rows_.DealAhead(Expected());
+  rounds_.Open();
+  return true;
+}
+
+std::set<TaskKey> RoundsGate::Expected() const {
+  std::set<TaskKey> expected = job_.live_tasks();
+  if (rounds_.Awaited() == 0) return expected;
+  for (const TaskKey& task : job_.listed) {
+    if (!rounds_.HasCome(task)) expected.insert(task);
+  }
+  return expected;
+}
+
+bool RoundsGate::DealFirsts() {
+  return rows_.DealFirsts(Expected(), rounds_.Needed(job_.live_tasks()));
+}
+
+bool RoundsGate::HasNoRowsLeft() {
+  return !rounds_.is_open() && job_.budget->outstanding() == 0 &&
+         leases_.num_begun() == 0 && !job_.live_tasks().empty() &&
+         !DealFirsts();
+}
+
+bool RoundsGate::Leave(const TaskKey& task, LeaveReason reason) {
+  rounds_.Leave(task);
+  if (reason == LeaveReason::kIsReplaced) rounds_.Withdraw(task);
+  // Its gradient is in every shard, and may be chosen.
+  const bool has_delivered = rounds_.HasDelivered(task);
+  switch (reason) {
+    case LeaveReason::kGivesUp:
+      if (!has_delivered) leases_.GiveBack(task);
+      break;
+    case LeaveReason::kSkips:
+      if (!has_delivered && leases_.HasBegun(task)) leases_.Skip(task);
+      break;
+    case LeaveReason::kFinishes:
+    case LeaveReason::kIsLost:
+    case LeaveReason::kIsReplaced:
+      if (has_delivered) {
+        leases_.GiveBackAhead(task);
+      } else if (reason == LeaveReason::kIsLost) {
+        leases_.Lapse(task, /*may_repeat=*/false);
+      } else {
+        leases_.Leave(task, /*may_repeat=*/false);
+      }
+      return false;
+  }
+  leases_.ForgetLapsed(task);
+  return false;
+}
+
+DecidedSteps RoundsGate::Report(const StepRequest& report, absl::Time) {
+  const TaskKey task = KeyOf(report.sender());
+  if (!rounds_.HasDelivered(task)) {
+    if (TryDeliver(report)) return {};
+    leases_.GiveBack(task);
+    leases_.ForgetLapsed(task);
+  }
+  return {{}, {Delivery::Of(report)}};
 }
 
 absl::Status RoundsGate::CheckReport(const StepRequest& report) const {
@@ -227,17 +292,21 @@ bool RoundsGate::TryDeliver(const StepRequest& report) {
     rounds_.Leave(KeyOf(report.sender()));
     return false;
   }
+  const TaskKey task = KeyOf(report.sender());
+  if (leases_.HasLapsed(task) && !leases_.TryReclaim(task)) return false;
   // Closed behind a worker that was lost, and is back with its step.
-  if (!rounds_.is_open()) {
-    if (!job_.budget->TryGrant()) return false;
-    rounds_.Open();
-  }
+  if (!rounds_.is_open() && !TryOpen()) return false;
+  if (!rows_.TryDealTo(task)) return false;
+  leases_.Begin(task);
   return rounds_.Deliver(Delivery::Of(report));
 }
 
 DecidedSteps RoundsGate::TryClose(absl::Time now) {
   if (!rounds_.is_open() && !rounds_.is_held()) return {};
-  auto closed = rounds_.TryClose(job_.live_tasks(), now);
+  const std::set<TaskKey> live = job_.live_tasks();
+  const bool are_rows_left = leases_.CanDeal(leases_.most_step_rows());
+  auto closed = rounds_.TryClose(
+      live, now, are_rows_left ? 0 : rows_.CountWithout(rounds_.Missing(live)));
   if (!closed.has_value()) {
     if (rounds_.IsIdle()) {
       rounds_.Retract();
@@ -246,7 +315,13 @@ DecidedSteps RoundsGate::TryClose(absl::Time now) {
     return {};
   }
   int64_t examples = 0;
-  for (const Delivery& step : closed->chosen) examples += step.examples;
+  for (Delivery& step : closed->chosen) {
+    examples += step.examples;
+    step.rows = leases_.Finish(KeyOf(step.sender));
+  }
+  for (const Delivery& step : closed->dropped) {
+    leases_.GiveBack(KeyOf(step.sender));
+  }
   job_.budget->Report(examples);
   return *std::move(closed);
 }
@@ -258,8 +333,7 @@ std::vector<TaskKey> RoundsGate::Absent(const std::set<TaskKey>& live) const {
   return absent;
 }
 
-StepWait RoundsGate::Explain(const TaskKey& /*task*/,
-                             const TaskKey& chief) const {
+StepWait RoundsGate::Explain(const TaskKey& task, const TaskKey& chief) const {
   const std::set<TaskKey> live = job_.live_tasks();
   StepWait wait;
   wait.too_few_replicas = rounds_.must_end();
@@ -273,9 +347,11 @@ StepWait RoundsGate::Explain(const TaskKey& /*task*/,
     wait.waiting_for = {chief};
     wait.why =
         absl::StrCat("to cut a checkpoint after step ", job_.budget->steps());
+  } else if (!rounds_.HasDelivered(task) && rows_.IsWithout(task)) {
+    wait = ExplainRows(leases_, task);
   } else if (rounds_.Missing(live).empty() && rounds_.Awaited() > 0) {
-    for (const TaskKey& task : Absent(live)) {
-      if (!rounds_.HasCome(task)) wait.waiting_for.push_back(task);
+    for (const TaskKey& absent : Absent(live)) {
+      if (!rounds_.HasCome(absent)) wait.waiting_for.push_back(absent);
     }
     wait.why = "to come";
     // The cluster need not list all, or any.
@@ -324,8 +400,7 @@ absl::StatusOr<std::unique_ptr<StepGate>> StepGate::Create(
   const std::string what = absl::StrCat("commit epoch ", commit.model_epoch());
   if (spec.has_sync()) {
     RETURN_IF_ERROR(Annotate(StepRounds::Check(spec.sync()), what));
-    RETURN_IF_ERROR(
-        job.budget->Start(commit, spec.sync().replicas_to_aggregate()));
+    RETURN_IF_ERROR(job.budget->Start(commit));
     return std::make_unique<RoundsGate>(
         job, StepRounds(spec.sync(), commit.global_step(), std::move(known),
                         assembled_at));

@@ -12,7 +12,9 @@
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/coordinator/row_leases.h"
 #include "ps_server/coordinator/step_budget.h"
+#include "ps_server/coordinator/step_grants.h"
 #include "ps_server/coordinator/step_rounds.h"
 
 namespace muster {
@@ -36,8 +38,8 @@ struct StepWait {
 };
 
 // The gate before a step: who may take the next one now. It takes grants of the
-// job's budget, and ends each as a report or returns it. There is one for each
-// mode of replication:
+// job's budget, and ends each as a report or returns it; with each it begins a
+// lease of rows. There is one for each mode of replication:
 //
 //   free    who asks, while the budget lasts
 //   rounds  the workers of a round, which share one step (StepRounds)
@@ -46,20 +48,21 @@ struct StepWait {
 // Not thread-safe; no clock inside.
 class StepGate {
  public:
-  // The job before it. The budget outlives the gate; `live_tasks` gives the
-  // tasks that take part now; `listed` are those of the cluster, in order, none
-  // if it does not say.
+  // The job before it. Budget and leases outlive the gate; `live_tasks` gives
+  // the tasks that take part now; `listed` are those of the cluster, in order,
+  // none if it does not say.
   struct Job {
     StepBudget* budget;
+    RowLeases* leases;
     std::function<std::set<TaskKey>()> live_tasks;
     std::vector<TaskKey> listed;
   };
 
   // The gate of asynchronous replication.
   static std::unique_ptr<StepGate> Free(const Job& job);
-  // The gate of an epoch's replication; starts the budget. `known` have come
-  // before; the others of a synchronous job are waited for until
-  // `assembled_at`.
+  // The gate of an epoch's replication; starts the budget, but not the leases.
+  // `known` have come before; the others of a synchronous job are waited for
+  // until `assembled_at`.
   // Errors: InvalidArgument as StepRounds, WorkerClocks and StepBudget say.
   static absl::StatusOr<std::unique_ptr<StepGate>> Create(
       const CommitEpochRequest& commit, const Job& job, std::set<TaskKey> known,
@@ -78,13 +81,19 @@ class StepGate {
   // Decides the steps of a round that can be closed, returns the grant of one
   // that everybody has left.
   virtual DecidedSteps TryClose(absl::Time /*now*/) { return {}; }
-  // `task` gives its step up. Returns whether that is a grant for another.
-  virtual bool Leave(const TaskKey& task) = 0;
-  // After Leave: the task is started anew.
-  virtual void Forget(const TaskKey& /*task*/) {}
+  // `task` goes on with its step no more. Returns whether that is a grant, or
+  // rows, for another.
+  virtual bool Leave(const TaskKey& task, LeaveReason reason) = 0;
+  // `task`, which was lost, has the step again that it had, if that is in no
+  // other hands; whether it has one. Not of a round.
+  virtual bool TryResume(const TaskKey& /*task*/) { return false; }
   // The job is done: no round closes any more.
   virtual void End() {}
 
+  // Nobody trains, and the rows that are left are fewer than a step's: those of
+  // the smallest one, or of all that a round needs. Deals what nobody has begun
+  // anew.
+  virtual bool HasNoRowsLeft() = 0;
   // `task` has been given a step, and has not reported it; of a round, which
   // can close then, it is the last.
   virtual bool Holds(const TaskKey& /*task*/) const { return false; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,20 +11,22 @@
 namespace muster {
 
 Delivery Delivery::Of(const StepRequest& report) {
-  return {report.sender(),   report.step(), report.examples(),
-          report.position(), report.loss(), report.staleness()};
+  return {report.sender(), report.step(),      report.examples(),
+          report.loss(),   report.staleness(), {}};
 }
 
 absl::Status StepRounds::Check(const SyncReplication& spec) {
-  if (spec.replicas_to_aggregate() < 1 ||
-      spec.replicas_to_aggregate() > spec.total_replicas()) {
+  const bool is_open =
+      spec.replicas_to_aggregate() == 0 && spec.total_replicas() == 0;
+  if (!is_open && (spec.replicas_to_aggregate() < 1 ||
+                   spec.replicas_to_aggregate() > spec.total_replicas())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "replication.sync.replicas_to_aggregate is ",
         spec.replicas_to_aggregate(), "; wanted 1 to total_replicas, which is ",
         spec.total_replicas()));
   }
   if (spec.min_replicas() < 0 ||
-      spec.min_replicas() > spec.replicas_to_aggregate()) {
+      (!is_open && spec.min_replicas() > spec.replicas_to_aggregate())) {
     return absl::InvalidArgumentError(
         absl::StrCat("replication.sync.min_replicas is ", spec.min_replicas(),
                      "; wanted 0 to replicas_to_aggregate, which is ",
@@ -40,7 +43,9 @@ absl::Status StepRounds::Check(const SyncReplication& spec) {
 
 StepRounds::StepRounds(const SyncReplication& spec, int64_t global_step,
                        std::set<TaskKey> known, absl::Time assembled_at)
-    : replicas_to_aggregate_(spec.replicas_to_aggregate()),
+    : replicas_to_aggregate_(spec.replicas_to_aggregate() == 0
+                                 ? std::numeric_limits<int64_t>::max()
+                                 : spec.replicas_to_aggregate()),
       total_replicas_(spec.total_replicas()),
       min_replicas_(std::max(1, spec.min_replicas())),
       ends_when_too_few_(spec.when_too_few() == EXIT),
@@ -105,9 +110,11 @@ int64_t StepRounds::Awaited() const {
       0, total_replicas_ - static_cast<int64_t>(known_.size()));
 }
 
-int64_t StepRounds::Needed(const std::set<TaskKey>& live) const {
+int64_t StepRounds::Needed(const std::set<TaskKey>& live,
+                           int64_t without_rows) const {
   return std::max(min_replicas_,
-                  std::min(replicas_to_aggregate_, Present(live) + Awaited()));
+                  std::min(replicas_to_aggregate_,
+                           Present(live) - without_rows + Awaited()));
 }
 
 bool StepRounds::TooFew(const std::set<TaskKey>& live) const {
@@ -135,10 +142,11 @@ std::vector<TaskKey> StepRounds::Missing(const std::set<TaskKey>& live) const {
 }
 
 std::optional<DecidedSteps> StepRounds::TryClose(const std::set<TaskKey>& live,
-                                                 absl::Time now) {
+                                                 absl::Time now,
+                                                 int64_t without_rows) {
   if (now >= held_until_) Release();
   SeeLive(live, now);
-  const int64_t needed = Needed(live);
+  const int64_t needed = Needed(live, without_rows);
   if (!is_open_ || live.empty() || is_held() ||
       static_cast<int64_t>(deliveries_.size()) < needed) {
     return std::nullopt;

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/row_ledger.pb.h"
 #include "proto/training.pb.h"
 #include "ps_server/caller/task_name.h"
 
@@ -21,10 +22,10 @@ struct Delivery {
   Sender sender;
   int64_t step = 0;
   int64_t examples = 0;
-  // The worker's position once the step is chosen or dropped.
-  DataPosition position;
   double loss = 0;
   int64_t staleness = 0;
+  // The rows that are done with it; none before it is chosen.
+  RowLease rows;
 
   static Delivery Of(const StepRequest& report);
 };
@@ -44,6 +45,7 @@ struct DecidedSteps {
 //
 //   needed = min(replicas_to_aggregate, members), never below min_replicas
 //
+// (members alone, if replicas_to_aggregate is 0)
 // where the members are the live workers that have not finished, who has
 // delivered (its gradient is whole, whatever became of the worker since), and,
 // until `assembled_at`, those of total_replicas that have never come: a job
@@ -59,7 +61,7 @@ class StepRounds {
 
   // Errors: InvalidArgument naming the field, unless 1 <=
   // replicas_to_aggregate <= total_replicas and 0 <= min_replicas <=
-  // replicas_to_aggregate.
+  // replicas_to_aggregate, or both of the former are 0: whoever comes.
   static absl::Status Check(const SyncReplication& spec);
 
   // `known` have come before, and are members while they are live only.
@@ -101,9 +103,11 @@ class StepRounds {
   absl::Time held_until() const { return held_until_; }
   bool is_held() const { return held_until_ != absl::InfinitePast(); }
   // Ends a hold that is over and closes the open round if it can be; the next
-  // one is not open yet.
+  // one is not open yet. `without_rows` of those who have not delivered have
+  // nothing to train on.
   std::optional<DecidedSteps> TryClose(const std::set<TaskKey>& live,
-                                       absl::Time now);
+                                       absl::Time now,
+                                       int64_t without_rows = 0);
 
   // Replicas of total_replicas that have not come and are still waited for.
   int64_t Awaited() const;
@@ -111,7 +115,7 @@ class StepRounds {
   // The time from which they are not; REQUIRES: Awaited() > 0.
   absl::Time assembled_at() const { return assembled_at_; }
 
-  int64_t Needed(const std::set<TaskKey>& live) const;
+  int64_t Needed(const std::set<TaskKey>& live, int64_t without_rows = 0) const;
   // Live tasks that have not delivered in the round.
   std::vector<TaskKey> Missing(const std::set<TaskKey>& live) const;
   // So many workers that no round can close.
@@ -134,7 +138,7 @@ class StepRounds {
   // The members who have come.
   int64_t Present(const std::set<TaskKey>& live) const;
 
-  const int64_t replicas_to_aggregate_;
+  const int64_t replicas_to_aggregate_;  // the largest number for all
   const int64_t total_replicas_;
   const int64_t min_replicas_;
   const bool ends_when_too_few_;

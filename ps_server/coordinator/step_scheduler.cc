@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
+#include "common/rows/row_ranges.h"
 #include "ps_server/coordinator/awaited_workers.h"
+#include "ps_server/coordinator/request_checks.h"
 
 namespace muster {
 
@@ -19,8 +21,8 @@ StepScheduler::StepScheduler(JobRecord& job, JobSaves& saves)
       gate_(StepGate::Free(GatedJob())) {}
 
 StepGate::Job StepScheduler::GatedJob() {
-  return {&job_.budget(), [this] { return job_.members().Active(); },
-          attendance_.listed()};
+  return {&job_.budget(), &job_.leases(),
+          [this] { return job_.members().Active(); }, attendance_.listed()};
 }
 
 // ---- The job's phases -----------------------------------------------------
@@ -32,16 +34,51 @@ absl::Status StepScheduler::Start(const CommitEpochRequest& commit,
   ASSIGN_OR_RETURN(
       gate_, StepGate::Create(commit, GatedJob(), job_.members().Registered(),
                               assembled_at));
+  StartRows(commit);
   return absl::OkStatus();
 }
 
-void StepScheduler::Clear() { gate_ = StepGate::Free(GatedJob()); }
+void StepScheduler::StartRows(const CommitEpochRequest& commit) {
+  const int64_t limit = job_.budget().row_limit();
+  if (!commit.resumes()) {
+    RowLedger ledger = commit.ledger();
+    if (ledger.epoch_rows() == 0 && ledger.kind() != "stream") {
+      ledger.set_epoch_rows(commit.epoch_examples());
+    }
+    job_.leases().Start(ledger, limit, commit.batch_size());
+  } else if (job_.leases().Resume(commit.epoch_examples(), limit,
+                                  commit.batch_size())) {
+    job_.Say(absl::StrCat("the data set has ", commit.epoch_examples(),
+                          " examples now: the job goes on with a new epoch"));
+  }
+}
+
+void StepScheduler::Clear() {
+  gate_ = StepGate::Free(GatedJob());
+  job_.leases().LeaveAll();
+}
+
+void StepScheduler::ForgetUnreported() {
+  unreported_.Clear();
+  cut_.Clear();
+  confirmed_request_.clear();
+}
+
+std::string StepScheduler::ReachedLimit() {
+  if (job_.budget().IsUsedUp()) return "steps";
+  return gate_->HasNoRowsLeft() ? "epochs" : "";
+}
 
 void StepScheduler::AddTo(JobState& state) const {
   const StepRounds* const rounds = gate_->rounds();
   if (rounds != nullptr && rounds->is_open()) state.set_round(rounds->round());
   if (attendance_.update().workers() > 0) {
     *state.mutable_update() = attendance_.update();
+  }
+  const RowLeases& leases = job_.leases();
+  if (job_.epoch().committed() != 0) *state.mutable_rows() = leases.Counts();
+  for (WorkerState& worker : *state.mutable_workers()) {
+    worker.set_leased_rows(leases.NumRowsOf(KeyOf(worker.sender())));
   }
 }
 
@@ -50,13 +87,19 @@ void StepScheduler::AddTo(JobState& state) const {
 absl::Status StepScheduler::Report(CoordinatorWorker& worker,
                                    const StepRequest& request, absl::Time now) {
   if (request.step() <= worker.reported_step) return absl::OkStatus();
+  if (request.abandoned() && request.step() <= worker.abandoned_step) {
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(gate_->CheckReport(request));
+  RETURN_IF_ERROR(CheckLeasedRows(request, job_.leases()));
   if (!request.abandoned()) {
     worker.reported_step = request.step();
     Count(gate_->Report(request, now), now);
-  } else if (request.step() > worker.abandoned_step) {
+  } else {
     worker.abandoned_step = request.step();
-    ReturnGrant(worker, now);
+    ReturnGrant(worker,
+                request.skipped() ? LeaveReason::kSkips : LeaveReason::kGivesUp,
+                now);
   }
   return absl::OkStatus();
 }
@@ -67,13 +110,14 @@ void StepScheduler::Answer(CoordinatorWorker& worker,
   const TaskKey task = KeyOf(worker.sender);
   AnswerOlder(task);
   if (asks) gate_->SeeLive(now);
-  const bool granted = asks && TryGrantTo(task, now);
+  const LeaseWish wish = {request.step_rows(), request.leases_ahead()};
+  const bool granted = asks && TryGrantTo(task, wish, now);
   if (asks) worker.waits_for_grant = !granted;
   const absl::Duration wait =
       std::clamp(absl::Milliseconds(request.max_wait_ms()),
                  absl::ZeroDuration(), job_.options().max_watch);
   if (asks && !granted && gate_->MayWait() && wait > absl::ZeroDuration()) {
-    waiting_.push_back({step_id, task, job_.version(), now + wait});
+    waiting_.push_back({step_id, task, wish, job_.version(), now + wait});
     return;
   }
   StepReply reply = MakeReply(worker, granted);
@@ -93,31 +137,33 @@ void StepScheduler::AnswerOlder(const TaskKey& task) {
   waiting_.erase(older);
 }
 
-void StepScheduler::ReturnGrant(CoordinatorWorker& worker, absl::Time now) {
+void StepScheduler::ReturnGrant(CoordinatorWorker& worker, LeaveReason reason,
+                                absl::Time now) {
   const std::optional<StepRequest> unreported = unreported_.Pop(worker);
   if (unreported.has_value()) {
     worker.reported_step = unreported->step();
-    return Count(gate_->Report(*unreported, now), now);
+    Count(gate_->Report(*unreported, now), now);
   }
-  if (!gate_->Leave(KeyOf(worker.sender))) return;
+  if (!gate_->Leave(KeyOf(worker.sender), reason)) return;
   if (job_.members().DoesAnyWaitForGrant()) job_.RaiseVersion();
 }
 
 void StepScheduler::Withdraw(CoordinatorWorker& worker, absl::Time now) {
-  const TaskKey key = KeyOf(worker.sender);
-  ReturnGrant(worker, now);
-  gate_->Forget(key);
-  AnswerOlder(key);
+  ReturnGrant(worker, LeaveReason::kIsReplaced, now);
+  AnswerOlder(KeyOf(worker.sender));
 }
 
 void StepScheduler::Count(const DecidedSteps& steps, absl::Time now) {
   if (steps.chosen.empty() && steps.dropped.empty()) return;
   job_.members().Count(steps, now);
+  cut_.Add(steps.chosen);
   // Who knows of the end already has the account without these.
   if (job_.phase() == STOPPING) job_.RaiseVersion();
 }
 
-bool StepScheduler::TryGrantTo(const TaskKey& task, absl::Time now) {
+bool StepScheduler::TryGrantTo(const TaskKey& task, const LeaseWish& wish,
+                               absl::Time now) {
+  job_.leases().SetWish(task, wish);
   saves_.CheckPause(now);
   return gate_->TryEnter(task, saves_.pause());
 }
@@ -141,7 +187,17 @@ StepReply StepScheduler::MakeReply(const CoordinatorWorker& worker,
   }
   const double factor = RateFactorOf(reply.token());
   if (factor != 1) reply.mutable_token()->set_learning_rate_factor(factor);
+  AddLeases(KeyOf(worker.sender), reply);
   return reply;
+}
+
+void StepScheduler::AddLeases(const TaskKey& task, StepReply& reply) const {
+  for (RowLease& lease : job_.leases().LeasesOf(task)) {
+    *reply.add_leases() = std::move(lease);
+  }
+  if (reply.leases().empty()) return;
+  const StreamPass pass = job_.leases().PassBefore(PlaceOf(reply.leases(0), 0));
+  if (pass.pass() > 0) *reply.mutable_pass() = pass;
 }
 
 double StepScheduler::RateFactorOf(const StepToken& token) {
@@ -205,7 +261,7 @@ std::vector<StepAnswer> StepScheduler::PopAnswers(absl::Time now) {
   for (Waiting& step : std::exchange(waiting_, {})) {
     CoordinatorWorker& worker = job_.members().FindOrAdd(step.task);
     const bool granted = job_.phase() == RUNNING && worker.IsActive() &&
-                         TryGrantTo(step.task, now);
+                         TryGrantTo(step.task, step.wish, now);
     if (!granted && gate_->MayWait() && step.state_version == job_.version() &&
         now < step.until) {
       waiting_.push_back(std::move(step));
@@ -244,14 +300,49 @@ absl::Status StepScheduler::PauseRounds(const PauseRoundsRequest& request,
   return absl::OkStatus();
 }
 
+absl::Status StepScheduler::CheckHasNoRounds(absl::string_view what,
+                                             const Sender& sender) const {
+  if (gate_->rounds() == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " from ", TaskName(sender),
+                   ": the job's replication has rounds, which tell the steps "
+                   "of a cut"));
+}
+
+absl::Status StepScheduler::BeginCut(const Sender& chief) {
+  RETURN_IF_ERROR(CheckHasNoRounds("begin cut", chief));
+  cut_.Begin();
+  confirmed_request_.clear();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ConfirmCutReply> StepScheduler::ConfirmCut(
     const ConfirmCutRequest& request) {
-  if (gate_->rounds() != nullptr) {
-    return absl::FailedPreconditionError(
+  RETURN_IF_ERROR(CheckHasNoRounds("confirm cut", request.sender()));
+  std::string bytes = request.SerializeAsString();
+  // Steps that have been counted since the answer are in no log.
+  if (bytes == confirmed_request_) return confirmed_;
+  if (!cut_.has_begun()) {
+    return absl::AbortedError(
         absl::StrCat("confirm cut from ", TaskName(request.sender()),
-                     ": the job's replication has rounds, which tell the "
-                     "steps of a cut"));
+                     ": no cut has begun here, or too many steps ago; begin "
+                     "one, and cut again"));
   }
+  confirmed_ = CountHeld(request);
+  std::set<TaskKey> unreported;
+  for (const HeldStep& held : confirmed_.counted()) {
+    const TaskKey task = KeyOf(held.sender());
+    const CoordinatorWorker* const worker = job_.members().Find(task);
+    if (held.step() > worker->reported_step) unreported.insert(task);
+  }
+  *confirmed_.mutable_ledger() =
+      job_.leases().Ledger(unreported, cut_.RowsBehind(confirmed_.counted()));
+  cut_.Clear();
+  confirmed_request_ = std::move(bytes);
+  return confirmed_;
+}
+
+ConfirmCutReply StepScheduler::CountHeld(const ConfirmCutRequest& request) {
   ConfirmCutReply reply;
   for (const HeldStep& held : request.held()) {
     const CoordinatorWorker* const worker =
@@ -271,9 +362,11 @@ bool StepScheduler::WillCount(const CoordinatorWorker& worker,
     return held.counts().steps() <= worker.steps &&
            held.counts().examples() <= worker.examples;
   }
-  // Its grant may have been returned, and the last ones be in other hands.
-  if (!UnreportedSteps::IsNextOf(worker, held, job_.budget().batch_size()) ||
-      !gate_->TryEnter(KeyOf(worker.sender), StepPause::kNone)) {
+  // Its grant may have been returned, and its rows be in other hands.
+  const TaskKey task = KeyOf(worker.sender);
+  if (!UnreportedSteps::IsNextOf(worker, held,
+                                 NumRows(job_.leases().BegunOf(task))) ||
+      !gate_->TryResume(task)) {
     return false;
   }
   unreported_.Add(worker, held);

@@ -3,18 +3,22 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/attendance.h"
 #include "ps_server/coordinator/coordinator_worker.h"
+#include "ps_server/coordinator/cut_log.h"
 #include "ps_server/coordinator/job_record.h"
 #include "ps_server/coordinator/job_saves.h"
+#include "ps_server/coordinator/row_leases.h"
 #include "ps_server/coordinator/step_gate.h"
 #include "ps_server/coordinator/unreported_steps.h"
 
@@ -40,9 +44,13 @@ class StepScheduler {
   // No epoch is committed: everybody may enter.
   void Clear();
   // The epoch is over, and what was granted in it.
-  void ForgetUnreported() { unreported_.Clear(); }
+  void ForgetUnreported();
   void End() { gate_->End(); }
+  // The workers' rows, too, of those that the state has.
   void AddTo(JobState& state) const;
+  // The limit that ends the job, which nobody trains for any more: "steps",
+  // "epochs", or "".
+  std::string ReachedLimit();
 
   // ---- Workers -------------------------------------------------------------
   // The worker's report, if it is one that is not known.
@@ -55,7 +63,8 @@ class StepScheduler {
   void AnswerOlder(const TaskKey& task);
   // The worker reports nothing more on its grant. The step is counted all the
   // same if a checkpoint counts it.
-  void ReturnGrant(CoordinatorWorker& worker, absl::Time now);
+  void ReturnGrant(CoordinatorWorker& worker, LeaveReason reason,
+                   absl::Time now);
   // Ends all that the worker's process has under way.
   void Withdraw(CoordinatorWorker& worker, absl::Time now);
 
@@ -75,28 +84,37 @@ class StepScheduler {
   absl::Status PauseRounds(const PauseRoundsRequest& request, absl::Time now);
   // REQUIRES: there are rounds.
   StepToken round_token() const { return gate_->rounds()->token(); }
-  // Errors: FailedPrecondition with rounds.
+  // Remembers the rows of what is counted from now on. Errors:
+  // FailedPrecondition with rounds.
+  absl::Status BeginCut(const Sender& chief);
+  // Errors: FailedPrecondition with rounds; Aborted if no cut has begun.
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request);
 
  private:
   struct Waiting {
     uint64_t step_id;
     TaskKey task;
+    LeaseWish wish;
     int64_t state_version;
     absl::Time until;
   };
 
   StepGate::Job GatedJob();
+  void StartRows(const CommitEpochRequest& commit);
   void Count(const DecidedSteps& steps, absl::Time now);
   // Says who is missing or has come late, and in sync what an update has.
   void SayAttendance(absl::Time now);
   // Gives the task a step if there is one for it now; whether it has one.
-  bool TryGrantTo(const TaskKey& task, absl::Time now);
+  bool TryGrantTo(const TaskKey& task, const LeaseWish& wish, absl::Time now);
   StepReply MakeReply(const CoordinatorWorker& worker, bool granted);
   // The factor of the learning rate of a step that is granted with `token`.
   double RateFactorOf(const StepToken& token);
   // Why the task has no grant.
   StepWait ExplainWait(const TaskKey& task) const;
+  void AddLeases(const TaskKey& task, StepReply& reply) const;
+  absl::Status CheckHasNoRounds(absl::string_view what,
+                                const Sender& sender) const;
+  ConfirmCutReply CountHeld(const ConfirmCutRequest& request);
   // The step of a cut is counted, or will be.
   bool WillCount(const CoordinatorWorker& worker, const HeldStep& held);
 
@@ -107,6 +125,10 @@ class StepScheduler {
   // The gate of the committed epoch; a free one while none is.
   std::unique_ptr<StepGate> gate_;
   UnreportedSteps unreported_;
+  CutLog cut_;
+  // The last cut's, since its answer may be lost.
+  std::string confirmed_request_;
+  ConfirmCutReply confirmed_;
   std::vector<Waiting> waiting_;
   std::vector<StepAnswer> answers_;
 };

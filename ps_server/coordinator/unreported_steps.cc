@@ -2,20 +2,16 @@
 
 #include <utility>
 
-#include "common/rpc/protocol.h"
-#include "ps_server/caller/count_range.h"
-
 namespace muster {
 
 bool UnreportedSteps::IsNextOf(const CoordinatorWorker& worker,
-                               const HeldStep& held, int64_t batch_size) {
+                               const HeldStep& held, int64_t step_rows) {
   const StepCounts& counts = held.counts();
   const int64_t examples = counts.examples() - worker.examples;
   return worker.IsActive() && held.step() > worker.reported_step &&
          held.step() > worker.abandoned_step &&
          counts.steps() == worker.steps + 1 && examples >= 0 &&
-         (batch_size == 0 || examples <= batch_size) &&
-         counts.position().ByteSizeLong() <= kMaxPositionBytes;
+         (step_rows == 0 || examples <= step_rows);
 }
 
 void UnreportedSteps::Add(const CoordinatorWorker& worker,
@@ -25,7 +21,6 @@ void UnreportedSteps::Add(const CoordinatorWorker& worker,
   report.set_step(held.step());
   report.set_examples(held.counts().examples() - worker.examples);
   report.set_loss(worker.last_loss);
-  *report.mutable_position() = held.counts().position();
   reports_[KeyOf(worker.sender)] = std::move(report);
 }
 

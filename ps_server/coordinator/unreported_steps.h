@@ -19,10 +19,10 @@ namespace muster {
 class UnreportedSteps {
  public:
   // The step is the next one that the worker will report: it is of the current
-  // start, not given up, of at most `batch_size` rows (0: any number), and its
+  // start, not given up, of at most `step_rows` rows (0: any number), and its
   // counts go on from the worker's.
   static bool IsNextOf(const CoordinatorWorker& worker, const HeldStep& held,
-                       int64_t batch_size);
+                       int64_t step_rows);
 
   // REQUIRES: IsNextOf(worker, held, ...).
   void Add(const CoordinatorWorker& worker, const HeldStep& held);

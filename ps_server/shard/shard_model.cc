@@ -354,13 +354,10 @@ absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
                      ", the shard is at version ", version_));
   }
   if (!IsCount(header.counts().steps()) ||
-      !IsCount(header.counts().examples()) ||
-      header.counts().position().ByteSizeLong() > kMaxPositionBytes) {
+      !IsCount(header.counts().examples())) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": ", header.counts().steps(), " steps, ",
-        header.counts().examples(), " examples, a data position of ",
-        header.counts().position().ByteSizeLong(), " bytes; wanted 0 to ",
-        kMaxCount, ", and at most ", kMaxPositionBytes, " bytes"));
+        header.counts().examples(), " examples; wanted 0 to ", kMaxCount));
   }
   if (!(header.learning_rate_factor() >= 0 &&
         header.learning_rate_factor() <= 1)) {
