@@ -24,6 +24,7 @@ VERBS = {
         "//common/checkpoint:manifest",
         "//common/checkpoint:posix_file_system",
         "//common/checkpoint:train_dir",
+        "//common/rows:row_ranges",
     ],
     "checkpoint_verify": [":checkpoint_path"],
     "data_bench": [
