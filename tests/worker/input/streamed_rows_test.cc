@@ -27,6 +27,8 @@ constexpr int64_t kRows = 100;
 struct Asked {
   int begins = 0;
   int rows = 0;
+  // The one that fails, counted as they are; 0: none.
+  int failing_row = 0;
 };
 
 class WatchedStream : public CountingStream {
@@ -39,7 +41,9 @@ class WatchedStream : public CountingStream {
     return CountingStream::Begin();
   }
   absl::StatusOr<bool> Next(StreamRecord* record) override {
-    ++asked_->rows;
+    if (++asked_->rows == asked_->failing_row) {
+      return absl::UnavailableError("read error");
+    }
     return CountingStream::Next(record);
   }
 
@@ -88,7 +92,7 @@ class Reader {
     return labels;
   }
   StreamedRows& source() { return source_; }
-  const Asked& asked() const { return asked_; }
+  Asked& asked() { return asked_; }
 
  private:
   Asked asked_;
@@ -243,6 +247,16 @@ TEST(StreamedRowsTest, ABadRowIsAnErrorOfItsLease) {
                          HasSubstr("row 3 of 'FILE'")));
     EXPECT_THAT(reader.Read(LeaseOf({{4, 4}})), ElementsAre(4, 5, 6, 7));
   }
+}
+
+TEST(StreamedRowsTest, AReadErrorIsThatOfItsLease) {
+  Reader reader(Unshuffled(4));
+  reader.asked().failing_row = 7;
+  EXPECT_THAT(reader.Read(LeaseOf({{0, 4}})), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(reader.Fill(LeaseOf({{4, 4}})),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(reader.Read(LeaseOf({{8, 4}})), ElementsAre(8, 9, 10, 11));
+  EXPECT_THAT(reader.Read(LeaseOf({{4, 4}})), ElementsAre(4, 5, 6, 7));
 }
 
 TEST(StreamedRowsTest, AnotherRowTakesTheBadOnesPlace) {
