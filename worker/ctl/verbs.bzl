@@ -29,6 +29,7 @@ VERBS = {
     "checkpoint_verify": [":checkpoint_path"],
     "data_bench": [
         ":training_flag",
+        "//proto:row_ledger",
         "//worker/input:bad_records",
         "//worker/input:input_pipeline",
         "//worker/input:input_threads",
