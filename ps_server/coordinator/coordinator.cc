@@ -386,7 +386,6 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
       epoch.committed() != 0 && phase() != INITIAL &&
       epoch.IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current) RETURN_IF_ERROR(steps_.Report(*worker, request, now));
-  if (is_current && request.has_pass()) job_.leases().AddPass(request.pass());
   if (is_current && SameProcess(job_.chief(), request.sender())) {
     job_.evaluations().Adopt(request.evaluations());
   }

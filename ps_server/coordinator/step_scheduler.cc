@@ -86,6 +86,7 @@ void StepScheduler::AddTo(JobState& state) const {
 
 absl::Status StepScheduler::Report(CoordinatorWorker& worker,
                                    const StepRequest& request, absl::Time now) {
+  if (request.has_pass()) job_.leases().AddPass(request.pass());
   if (request.step() <= worker.reported_step) return absl::OkStatus();
   if (request.abandoned() && request.step() <= worker.abandoned_step) {
     return absl::OkStatus();
