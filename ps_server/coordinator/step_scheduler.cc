@@ -159,7 +159,7 @@ void StepScheduler::Count(const DecidedSteps& steps, absl::Time now) {
   job_.members().Count(steps, now);
   cut_.Add(steps.chosen);
   // Who knows of the end already has the account without these.
-  if (job_.phase() == STOPPING) job_.RaiseVersion();
+  if (job_.phase() == STOPPING) job_.versions().RaiseAccount();
 }
 
 bool StepScheduler::TryGrantTo(const TaskKey& task, const LeaseWish& wish,
@@ -263,8 +263,8 @@ std::vector<StepAnswer> StepScheduler::PopAnswers(absl::Time now) {
     CoordinatorWorker& worker = job_.members().FindOrAdd(step.task);
     const bool granted = job_.phase() == RUNNING && worker.IsActive() &&
                          TryGrantTo(step.task, step.wish, now);
-    if (!granted && gate_->MayWait() && step.state_version == job_.version() &&
-        now < step.until) {
+    if (!granted && gate_->MayWait() &&
+        step.state_version >= job_.versions().told() && now < step.until) {
       waiting_.push_back(std::move(step));
       continue;
     }
