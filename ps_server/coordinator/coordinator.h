@@ -200,6 +200,7 @@ class Coordinator {
   JobState StateFor(const TaskKey& asker) const;
   // The state without the members.
   JobState StateOfJob() const;
+  void AddTo(JobState& state, const CoordinatorWorker& worker) const;
   // The sender's record, which makes it a member.
   CoordinatorWorker& AdmitSender(const Sender& sender, absl::Time now);
   void ExpelAllBut(const TaskKey& key, absl::Time now);

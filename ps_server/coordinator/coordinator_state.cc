@@ -11,11 +11,16 @@ bool Coordinator::WatchesAll(const TaskKey& asker) const {
          (worker != nullptr && worker->may_be_chief);
 }
 
+void Coordinator::AddTo(JobState& state,
+                        const CoordinatorWorker& worker) const {
+  WorkerState& added = *state.add_workers();
+  added = worker.State();
+  added.set_leased_rows(job_.leases().NumRowsOf(KeyOf(worker.sender)));
+}
+
 JobState Coordinator::State() const {
   JobState state = StateOfJob();
-  for (const auto& [key, worker] : job_.members()) {
-    *state.add_workers() = worker.State();
-  }
+  for (const auto& [key, worker] : job_.members()) AddTo(state, worker);
   return state;
 }
 
@@ -24,7 +29,7 @@ JobState Coordinator::StateFor(const TaskKey& asker) const {
   JobState state = StateOfJob();
   for (const TaskKey& key : std::set<TaskKey>{KeyOf(job_.chief()), asker}) {
     const CoordinatorWorker* const worker = job_.members().Find(key);
-    if (worker != nullptr) *state.add_workers() = worker->State();
+    if (worker != nullptr) AddTo(state, *worker);
   }
   return state;
 }

@@ -75,10 +75,8 @@ void StepScheduler::AddTo(JobState& state) const {
   if (attendance_.update().workers() > 0) {
     *state.mutable_update() = attendance_.update();
   }
-  const RowLeases& leases = job_.leases();
-  if (job_.epoch().committed() != 0) *state.mutable_rows() = leases.Counts();
-  for (WorkerState& worker : *state.mutable_workers()) {
-    worker.set_leased_rows(leases.NumRowsOf(KeyOf(worker.sender())));
+  if (job_.epoch().committed() != 0) {
+    *state.mutable_rows() = job_.leases().Counts();
   }
 }
 
