@@ -28,6 +28,11 @@ absl::Status PlacedTraining::FitOptimizer(const BatchPlan& shape,
   const int64_t rows = shape.global_rows();
   epoch_updates_ =
       num_examples / rows * rows / UpdateRows(training->replication(), shape);
+  // An update has the rows of the workers that are there.
+  if (job_.options.cluster.takes_any_worker() &&
+      training->replication().has_sync()) {
+    epoch_updates_ = 0;
+  }
   RETURN_IF_ERROR(CheckEpochs(training->stop(), num_examples));
   RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), epoch_updates_,
                                         training->mutable_optimizer()));

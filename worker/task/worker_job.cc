@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "worker/training/any_workers.h"
 #include "worker/training/replication_settings.h"
 #include "worker/training/training_spec.h"
 
@@ -22,8 +23,11 @@ absl::StatusOr<WorkerJob> WorkerJob::Create(WorkerOptions options) {
     job.tasks = cluster.training_tasks();
     job.ps_addresses = cluster.ps_addresses();
   }
-  RETURN_IF_ERROR(FitReplication(static_cast<int>(job.tasks.size()),
-                                 options.training.mutable_replication()));
+  const bool any_may_come = cluster.takes_any_worker();
+  RETURN_IF_ERROR(CheckSuitsAnyWorkers(cluster, options.training));
+  RETURN_IF_ERROR(
+      FitReplication(any_may_come ? 0 : static_cast<int>(job.tasks.size()),
+                     options.training.mutable_replication()));
   if (!cluster.empty()) RETURN_IF_ERROR(CheckTextSize(options.training));
   job.options = std::move(options);
   return job;

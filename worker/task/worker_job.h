@@ -14,7 +14,7 @@ namespace muster {
 // The job that a worker takes part in, before anything is opened.
 struct WorkerJob {
   // Fits the training's replication to the cluster. Errors: those of
-  // FitReplication and, in a cluster, CheckTextSize.
+  // CheckSuitsAnyWorkers, FitReplication and, in a cluster, CheckTextSize.
   static absl::StatusOr<WorkerJob> Create(WorkerOptions options);
 
   bool is_chief() const { return options.self == chief_task; }
@@ -24,7 +24,7 @@ struct WorkerJob {
   WorkerOptions options;
   // The training as it was given, before it is fitted to the cluster.
   TrainingSpec given_training;
-  // The tasks of options.cluster.
+  // The tasks of options.cluster; the chief alone where it takes any worker.
   TaskId chief_task;
   std::vector<TaskId> tasks;
   std::vector<std::string> ps_addresses;

@@ -16,7 +16,7 @@ absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
 
 // One line with what will end the training, and that `source` says so: "the
 // training ends at step 40 (stop.steps=40), as --set says". An epoch has
-// `epoch_updates`.
+// `epoch_updates`; 0: not known.
 std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
                          absl::string_view source);
 
@@ -24,7 +24,8 @@ std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
 bool FallsOverTraining(const ScheduleSpec& schedule);
 
 // Updates of the parameters until the training stops by steps or by epochs,
-// whichever comes first; 0 if by neither. An epoch has `epoch_updates`.
+// whichever comes first; 0 if by neither. An epoch has `epoch_updates`; 0: not
+// known, and stop.epochs is passed over.
 int64_t UpdatesUntilStop(const StopSpec& stop, int64_t epoch_updates);
 
 // A cosine or polynomial schedule without decay_steps falls over the whole
