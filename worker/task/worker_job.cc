@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/training/any_workers.h"
 #include "worker/training/replication_settings.h"
 #include "worker/training/training_spec.h"
 
@@ -24,7 +23,6 @@ absl::StatusOr<WorkerJob> WorkerJob::Create(WorkerOptions options) {
     job.ps_addresses = cluster.ps_addresses();
   }
   const bool any_may_come = cluster.takes_any_worker();
-  RETURN_IF_ERROR(CheckSuitsAnyWorkers(cluster, options.training));
   RETURN_IF_ERROR(
       FitReplication(any_may_come ? 0 : static_cast<int>(job.tasks.size()),
                      options.training.mutable_replication()));

@@ -14,7 +14,7 @@ namespace muster {
 // The job that a worker takes part in, before anything is opened.
 struct WorkerJob {
   // Fits the training's replication to the cluster. Errors: those of
-  // CheckSuitsAnyWorkers, FitReplication and, in a cluster, CheckTextSize.
+  // FitReplication and, in a cluster, CheckTextSize.
   static absl::StatusOr<WorkerJob> Create(WorkerOptions options);
 
   bool is_chief() const { return options.self == chief_task; }
