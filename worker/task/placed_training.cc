@@ -25,6 +25,11 @@ absl::Status PlacedTraining::FitOptimizer(const BatchPlan& shape,
   const Reporter reporter =
       job_.is_chief() ? job_.options.reporter : Reporter();
   epoch_ = {num_examples, UpdateRows(training->replication(), shape)};
+  // An update has the rows of the workers that are there.
+  if (job_.options.cluster.takes_any_worker() &&
+      training->replication().has_sync()) {
+    epoch_.update_rows = 0;
+  }
   RETURN_IF_ERROR(CheckEpochs(training->stop(), num_examples));
   RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), epoch_,
                                         training->mutable_optimizer()));

@@ -53,6 +53,7 @@ struct TrainingResult {
   std::string device;
   std::vector<std::string> devices;
   int num_ps = 0;
+  // 0: whoever comes.
   int num_workers = 0;
   int compute_threads = 0;
   int64_t seed = 0;

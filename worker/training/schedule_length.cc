@@ -39,15 +39,20 @@ std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
   std::vector<std::string> ends;
   const int64_t last = UpdatesUntilStop(stop, epoch);
   const bool by_steps = stop.steps() > 0 && last == stop.steps();
-  if (stop.steps() > 0 || stop.epochs() > 0) {
+  const bool epochs_have_length = stop.epochs() > 0 && epoch.update_rows > 0;
+  if (stop.steps() > 0 || epochs_have_length) {
     const std::string steps = absl::StrCat("stop.steps=", stop.steps());
     const std::string epochs =
         absl::StrCat("stop.epochs=", ReadableNumber(stop.epochs(), 6));
-    const bool both = stop.steps() > 0 && stop.epochs() > 0;
+    const bool both = stop.steps() > 0 && epochs_have_length;
     ends.push_back(absl::StrCat(
         "at step ", last, " (", by_steps ? steps : epochs,
         both ? absl::StrCat("; ", by_steps ? epochs : steps, " is later") : "",
         ")"));
+  }
+  if (stop.epochs() > 0 && !epochs_have_length) {
+    ends.push_back(absl::StrCat("after ", ReadableNumber(stop.epochs(), 6),
+                                " epochs (stop.epochs)"));
   }
   if (stop.seconds() > 0) {
     ends.push_back(absl::StrCat("after ", ReadableNumber(stop.seconds(), 6),
@@ -69,7 +74,7 @@ std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
 }
 
 int64_t UpdatesUntilStop(const StopSpec& stop, const EpochLength& epoch) {
-  if (stop.epochs() == 0) return stop.steps();
+  if (stop.epochs() == 0 || epoch.update_rows == 0) return stop.steps();
   const auto rows = static_cast<int64_t>(std::min(
       stop.epochs() * static_cast<double>(epoch.rows) + kEpsilon, kMostRows));
   const int64_t by_epochs = rows / epoch.update_rows;

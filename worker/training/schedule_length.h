@@ -32,8 +32,8 @@ std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
 bool FallsOverTraining(const ScheduleSpec& schedule);
 
 // Updates of the parameters until the training stops by steps or by epochs,
-// whichever comes first; 0 if by neither. Exact for one worker, and for updates
-// that all workers have a part in.
+// whichever comes first; 0 if by neither, or if the rows of an update are not
+// known. Exact for one worker, and for updates that all workers have a part in.
 int64_t UpdatesUntilStop(const StopSpec& stop, const EpochLength& epoch);
 
 // A cosine or polynomial schedule without decay_steps falls over the whole

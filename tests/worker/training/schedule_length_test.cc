@@ -38,6 +38,16 @@ TEST(UpdatesUntilStopTest, StepsOrEpochsWhicheverComesFirst) {
   EXPECT_EQ(UpdatesUntilStop(Stop("seconds: 5"), kEpoch), 0);
 }
 
+TEST(UpdatesUntilStopTest, EpochsOfUnknownLength_ArePassedOver) {
+  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 2"), 0), 0);
+  EXPECT_EQ(UpdatesUntilStop(Stop("steps: 50 epochs: 2"), 0), 50);
+  EXPECT_EQ(DescribeStop(Stop("epochs: 2"), 0, "--set"),
+            "the training ends after 2 epochs (stop.epochs), as --set says");
+  EXPECT_EQ(DescribeStop(Stop("steps: 50 epochs: 2"), 0, "--set"),
+            "the training ends at step 50 (stop.steps=50) or after 2 epochs "
+            "(stop.epochs), whichever comes first, as --set says");
+}
+
 TEST(UpdatesUntilStopTest, IsACountForAnyNumberOfEpochs) {
   // 0.29 * 100 is 28.999999999999996.
   EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 0.29"), {100}), 29);
