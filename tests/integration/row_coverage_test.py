@@ -23,10 +23,10 @@ STANDING_S, RUNNING_S = 0.04, 0.01
 STOP_S = 3.0 if SOAK else 1.5
 IMPATIENT = ("--worker_timeout=1s",)
 # What is done to one job, how often: (CI, soak).
-DEATHS = {"kill": (3, 20), "stop": (1, 5)}
+DEATHS = {"kill": (2, 20), "stop": (1, 5)}
 MOVES = {"drain": (1, 5), "join": (1, 5)}
 # Rows of such a job, so many that it lasts; 2 to 5 workers divide them.
-MANY_ROWS = 60000 if SOAK else 3600
+MANY_ROWS = 60000 if SOAK else 2400
 # Until the end of one in a soak, on a busy machine.
 DEADLINE_S = 300.0
 # In a soak each test of such jobs goes through seeds for so long.
@@ -225,7 +225,7 @@ class RowCoverageTest(recovery.TestCase):
             listed = self.random.choice((True, False)) if SOAK else sync
             events = {**DEATHS, **({} if listed else MOVES)}
             # Rounds take longer.
-            rows = MANY_ROWS * (1 if sync or SOAK else 2)
+            rows = MANY_ROWS * (1 if sync or SOAK else 3)
             job = Job(self, workers, 2, rows, SYNC if sync else (),
                       () if sync and listed else IMPATIENT,
                       "train-%d" % seed, open_to_all=not listed)
