@@ -173,7 +173,9 @@ RowLeases::Pieces RowLeases::PickLargest(int64_t rows) const {
   return lease;
 }
 
-void RowLeases::Deal(Task& task, const Pieces& lease) {
+bool RowLeases::TryDeal(Task& task) {
+  const LeaseWish& wish = task.has_said ? task.wish : default_wish_;
+  const Pieces lease = Pick(wish.step_rows);
   for (const Piece& piece : lease) {
     if (piece.first == front_) {
       front_ = piece.end();
@@ -183,22 +185,21 @@ void RowLeases::Deal(Task& task, const Pieces& lease) {
     num_leased_ += piece.num_rows();
     task.queue.push_back(piece);
   }
+  return !lease.empty();
 }
 
 bool RowLeases::TryDeal(const TaskKey& task) {
-  const Pieces lease = Pick(WishOf(task).step_rows);
-  if (lease.empty()) return false;
-  Deal(FindOrAdd(task), lease);
-  return true;
+  return TryDeal(FindOrAdd(task));
 }
 
 bool RowLeases::TryDealFirst(const TaskKey& task) {
-  return NumLeases(task) > 0 || WishOf(task).step_rows == 0 || TryDeal(task);
+  Task& entry = FindOrAdd(task);
+  return !entry.queue.empty() || WishOf(task).step_rows == 0 || TryDeal(entry);
 }
 
 bool RowLeases::TryDealAhead(const TaskKey& task) {
-  const int64_t rows = FindOrAdd(task).wish.step_rows;
-  return NumLeft() - rows >= step_rows_ && TryDeal(task);
+  Task& entry = FindOrAdd(task);
+  return NumLeft() - entry.wish.step_rows >= step_rows_ && TryDeal(entry);
 }
 
 // ---- Steps ----------------------------------------------------------------
@@ -428,6 +429,7 @@ std::vector<TaskKey> RowLeases::Beginners() const {
   for (const auto& [task, entry] : tasks_) {
     if (entry.has_begun) tasks.push_back(task);
   }
+  std::sort(tasks.begin(), tasks.end());
   return tasks;
 }
 
@@ -482,8 +484,10 @@ size_t RowLeases::MemoryBytes() const {
            (kNodeBytes + sizeof(RowSet::Ranges::value_type));
   bytes +=
       passes_.size() * (kNodeBytes + sizeof(std::pair<const int64_t, int64_t>));
+  // A pointer and a byte a slot.
+  bytes += tasks_.bucket_count() * 9;
   for (const auto& [task, entry] : tasks_) {
-    bytes += kNodeBytes + sizeof(std::pair<const TaskKey, Task>) + kBlockBytes +
+    bytes += sizeof(std::pair<const TaskKey, Task>) + 2 * kBlockBytes +
              entry.queue.capacity() * sizeof(Piece);
   }
   for (const auto& [task, lapsed] : lapsed_) {

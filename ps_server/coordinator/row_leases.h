@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "common/base/max_count.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/row_ledger.pb.h"
@@ -123,7 +124,7 @@ class RowLeases {
   // The task's begun lease, or the lapsed one; without ranges if there is none.
   RowLease BegunOf(const TaskKey& task) const;
   std::vector<RowLease> LeasesOf(const TaskKey& task) const;
-  // The tasks that have begun a lease.
+  // The tasks that have begun a lease, in order.
   std::vector<TaskKey> Beginners() const;
   int64_t num_begun() const { return num_begun_; }
   // Rows that may be dealt, those of leases that are not begun aside.
@@ -171,7 +172,7 @@ class RowLeases {
   Pieces Pick(int64_t rows) const;
   // The same from as few pieces as can be.
   Pieces PickLargest(int64_t rows) const;
-  void Deal(Task& task, const Pieces& lease);
+  bool TryDeal(Task& task);
   // Removes the begun lease from the task's queue, and returns it.
   Pieces PopBegun(Task& task);
   // Returns the pieces of the task's queue from the i-th on.
@@ -186,7 +187,7 @@ class RowLeases {
   LeaseWish default_wish_;
   int64_t front_ = 0;
   RowSet returned_;
-  std::map<TaskKey, Task> tasks_;
+  absl::node_hash_map<TaskKey, Task> tasks_;
   std::map<TaskKey, Lapsed> lapsed_;
   int64_t num_leased_ = 0;      // rows
   int64_t num_begun_ = 0;       // leases

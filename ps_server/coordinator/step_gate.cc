@@ -33,7 +33,7 @@ StepWait ExplainRows(const RowLeases& leases, const TaskKey& task) {
     if (other != task) wait.waiting_for.push_back(other);
   }
   wait.why = wait.waiting_for.empty()
-                 ? "for other workers to train on the last rows"
+                 ? "other workers to train on the last rows of the job"
                  : "to train on the last rows of the job";
   return wait;
 }

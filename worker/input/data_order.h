@@ -27,7 +27,7 @@ class DataOrder {
 
   int64_t num_examples() const { return num_examples_; }
 
-  // The order of this epoch, valid until another is asked for.
+  // The order of this epoch, valid until two others were asked for.
   absl::Span<const int64_t> Epoch(int64_t epoch);
 
  private:

@@ -204,8 +204,8 @@ InputPipeline::StepBatches* InputPipeline::BeginStep(StreamPass* pass) {
   const auto step =
       std::find_if(steps_.begin(), steps_.end(),
                    [](const Step& s) { return s.batches == nullptr; });
-  step->batches = free_.back();
-  free_.pop_back();
+  step->batches = free_.front();
+  free_.erase(free_.begin());
   step->batches->lease = step->lease;
   step->batches->is_ready = false;
   return step->batches;

@@ -160,6 +160,7 @@ class InputPipeline {
   std::vector<StepBatches> batches_;
 
   mutable absl::Mutex mu_;
+  // The first is the one that was free first.
   std::vector<StepBatches*> free_ ABSL_GUARDED_BY(mu_);
   // In the order of their leases.
   std::deque<Step> steps_ ABSL_GUARDED_BY(mu_);

@@ -238,8 +238,6 @@ absl::StatusOr<StepReport> TrainLoop::Conclude(
     report.times.ended = Now();
     report.staleness = result->staleness;
     report.late = result->late;
-    // Else these are the next step's.
-    if (lease_ == report.rows) batches_.clear();
     return report;
   }
   computed_.reset();
@@ -285,7 +283,6 @@ absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepGrant& grant,
   if (!report.abandoned) {
     return Conclude(std::move(report), Exchange(step, grant));
   }
-  batches_.clear();
   report.times.ended = Now();
   return report;
 }

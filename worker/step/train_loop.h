@@ -120,7 +120,7 @@ class TrainLoop : public StepRunner {
   const StepExchange::Capabilities capabilities_;
   // Constant after Create.
   std::unique_ptr<InputPipeline> pipeline_;
-  // Read but not yet trained on; empty if none.
+  // Those that were read last; empty if none.
   std::vector<SeededBatch> batches_;
   // Their rows.
   RowLease lease_;

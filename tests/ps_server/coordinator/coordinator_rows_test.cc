@@ -12,7 +12,6 @@
 namespace muster {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
 
 const Sender kChief = MakeSender(0, 100);
@@ -60,8 +59,8 @@ class CoordinatorRowsTest : public testing::Test, protected CoordinatorJob {
     ASSERT_THAT(Send(request, Number(sender)), IsOk());
   }
 
-  RowCounts Rows() const { return coordinator().State().rows(); }
-  JobPhase phase() const { return coordinator().phase(); }
+  RowCounts Rows() { return coordinator().State().rows(); }
+  JobPhase phase() { return coordinator().phase(); }
   std::string UndoneOfPause() {
     const auto reply = Hold(true);
     EXPECT_THAT(reply, IsOk());
@@ -323,15 +322,20 @@ TEST_F(CoordinatorRowsTest, RowsOfAWithdrawnDelivery_ComeBack) {
 }
 
 TEST_F(CoordinatorRowsTest, WhoComesWhenNoRowsAreLeft_IsNotWaitedFor) {
-  Start(2, MakeSyncSpec(3, 3), StopAtRows(20));
-  Pass(kTimeout, {kChief, kB});  // The third does not come.
-  EXPECT_EQ(Ask(kChief), "0+10");
-  EXPECT_EQ(Ask(kB), "10+10");
-  Register(kC);
-  EXPECT_EQ(Ask(kC), "waits");
+  Start(3, MakeSyncSpec(3, 3), StopAtRows(45));
+  for (const Sender& sender : {kChief, kB, kC}) Ask(sender);
   Ask(kChief, 1, 1);
   Ask(kB, 1, 1);
+  Pass(kTimeout, {kChief, kB});
   EXPECT_EQ(coordinator().global_step(), 1);
+  Ask(kChief, 1, 1);
+  EXPECT_EQ(Ask(kB, 1, 1), "30+10");
+  EXPECT_EQ(Rows().leased(), 20) << "5 are left";
+  EXPECT_EQ(Ask(kC), "refused");
+  EXPECT_EQ(last_->waiting_why(), "to train on the last rows of the job");
+  Ask(kChief, 2, 2);
+  Ask(kB, 2, 2);
+  EXPECT_EQ(coordinator().global_step(), 2);
   EXPECT_EQ(phase(), STOPPING);
 }
 

@@ -178,7 +178,7 @@ class RowLeasesRandomTest : public testing::TestWithParam<int> {
 
 TEST_P(RowLeasesRandomTest, EachPlaceIsInOneHand) {
   leases_.Start({}, limit_, kDefaultRows);
-  for (int call = 0; call < 3000; ++call) {
+  for (int call = 0; call < 1000; ++call) {
     const int i = Pick(kTasks);
     const int what = Pick(30);
     if (what < 12) {
@@ -200,10 +200,10 @@ TEST_P(RowLeasesRandomTest, EachPlaceIsInOneHand) {
     CheckAll();
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(done_.size(), 200u);
+  EXPECT_GT(done_.size(), 100u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RowLeasesRandomTest, testing::Range(1, 11));
+INSTANTIATE_TEST_SUITE_P(Seeds, RowLeasesRandomTest, testing::Range(1, 9));
 
 }  // namespace
 }  // namespace muster

@@ -176,10 +176,10 @@ TEST_F(RowLeasesTest, Ledger_GoesOnWithExactlyTheRest) {
   EXPECT_EQ(RangesText(leases_.Ledger({kC}, {MakeLease(10, 10)}).undone()),
             "10+20");
   Start(kMaxCount, ledger);
-  EXPECT_EQ(leases_.Counts().done(), 20);
+  EXPECT_EQ(leases_.Counts().done(), 30);
   leases_.SetWish(kA, {25, 0});
   Take(kA);
-  EXPECT_EQ(Of(kA), "0+10,20+10,40+5");
+  EXPECT_EQ(Of(kA), "0+10,20+10,50+5");
 }
 
 TEST_F(RowLeasesTest, LowerLimit_DealsNothingBeyondIt) {

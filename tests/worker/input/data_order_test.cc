@@ -55,7 +55,9 @@ TEST(DataOrderTest, KeepsTheOrdersOfTwoEpochs) {
     return EpochPermutation(1000, kSeed, epoch, /*shuffle=*/true);
   };
   const absl::Span<const int64_t> first = order.Epoch(4);
-  order.Epoch(5);
+  const absl::Span<const int64_t> second = order.Epoch(5);
+  EXPECT_EQ(first, wanted(4));
+  EXPECT_EQ(second, wanted(5));
   EXPECT_EQ(order.Epoch(4).data(), first.data());
   EXPECT_EQ(order.Epoch(4), wanted(4));
   // In the place of the one that was asked for before the other.

@@ -186,11 +186,13 @@ TEST(StreamedRowsTest, SetPass_SparesThePassesBeforeIt) {
   EXPECT_EQ(joined.Read(LeaseOf({{20, 4}})), whole.Read(LeaseOf({{20, 4}})));
 }
 
+// Also when old passes are forgotten.
 TEST(StreamedRowsTest, SetPassThatIsNone_ChangesNothing) {
-  Reader reader(Unshuffled(4));
-  reader.source().SetPass(PassOf(-1, 0));
+  Reader reader(Unshuffled(2), {}, /*rows=*/10);
+  reader.source().SetPass(PassOf(-1, 3));
   reader.source().SetPass(PassOf(0, 7));
-  EXPECT_THAT(reader.Read(LeaseOf({{8, 4}})), ElementsAre(8, 9, 10, 11));
+  for (const RowLease& lease : LeasesFrom(0, 2, 100, 10)) reader.Read(lease);
+  EXPECT_THAT(reader.Read(LeaseOf({{5, 2}})), ElementsAre(5, 6));
 }
 
 TEST(StreamedRowsTest, PassesThatAreForgotten_AreReadAgain) {
@@ -255,7 +257,7 @@ TEST(StreamedRowsTest, AReadErrorIsThatOfItsLease) {
   EXPECT_THAT(reader.Read(LeaseOf({{0, 4}})), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(reader.Fill(LeaseOf({{4, 4}})),
               StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(reader.Read(LeaseOf({{8, 4}})), ElementsAre(8, 9, 10, 11));
+  EXPECT_THAT(reader.Read(LeaseOf({{5, 4}})), ElementsAre(5, 6, 7, 8));
   EXPECT_THAT(reader.Read(LeaseOf({{4, 4}})), ElementsAre(4, 5, 6, 7));
 }
 
