@@ -35,7 +35,7 @@ std::string DescribeJob(const JobState& job) {
       " examples=", job.examples(), " model_epoch=", job.model_epoch(),
       job.stop_reason().empty() ? "" : " stopped by ",
       EscapeForLog(job.stop_reason(), 200), "\n");
-  if (job.has_rows()) text += DescribeRows(job.rows());
+  text += DescribeRows(job.rows());
   for (const WorkerState& worker : job.workers()) {
     absl::StrAppend(&text, "  ",
                     EscapeForLog(TaskName(worker.sender().task()), 80), " ",
