@@ -16,21 +16,19 @@ Delivery Delivery::Of(const StepRequest& report) {
 }
 
 absl::Status StepRounds::Check(const SyncReplication& spec) {
-  const bool is_open =
-      spec.replicas_to_aggregate() == 0 && spec.total_replicas() == 0;
-  if (!is_open && (spec.replicas_to_aggregate() < 1 ||
-                   spec.replicas_to_aggregate() > spec.total_replicas())) {
+  const int64_t aggregated = spec.replicas_to_aggregate();
+  const bool is_open = spec.total_replicas() == 0;
+  if (aggregated < 0 ||
+      (!is_open && (aggregated < 1 || aggregated > spec.total_replicas()))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "replication.sync.replicas_to_aggregate is ",
-        spec.replicas_to_aggregate(), "; wanted 1 to total_replicas, which is ",
-        spec.total_replicas()));
+        "replication.sync.replicas_to_aggregate is ", aggregated,
+        "; wanted 1 to total_replicas, which is ", spec.total_replicas()));
   }
   if (spec.min_replicas() < 0 ||
-      (!is_open && spec.min_replicas() > spec.replicas_to_aggregate())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("replication.sync.min_replicas is ", spec.min_replicas(),
-                     "; wanted 0 to replicas_to_aggregate, which is ",
-                     spec.replicas_to_aggregate()));
+      (aggregated > 0 && spec.min_replicas() > aggregated)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replication.sync.min_replicas is ", spec.min_replicas(),
+        "; wanted 0 to replicas_to_aggregate, which is ", aggregated));
   }
   if (!TooFewReplicas_IsValid(spec.when_too_few())) {
     return absl::InvalidArgumentError(

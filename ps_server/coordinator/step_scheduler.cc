@@ -162,6 +162,11 @@ void StepScheduler::Count(const DecidedSteps& steps, absl::Time now) {
 
 bool StepScheduler::TryGrantTo(const TaskKey& task, const LeaseWish& wish,
                                absl::Time now) {
+  const int64_t usual = job_.leases().WishOf(task).step_rows;
+  if (wish.step_rows > 0 && wish.step_rows != usual) {
+    job_.Say(absl::StrCat(TaskName(task), " takes steps of ", wish.step_rows,
+                          " rows, the chief of ", usual));
+  }
   job_.leases().SetWish(task, wish);
   saves_.CheckPause(now);
   return gate_->TryEnter(task, saves_.pause());

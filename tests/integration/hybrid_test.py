@@ -101,7 +101,7 @@ class HybridTest(harness.TestCase):
         cluster = self.write_cluster(ps=1, workers=2)
         flags = ["--training=" + self.write("training.textproto", TRAINING),
                  "--compute_threads=1", "--set=stop.steps=100000000",
-                 "--progress_every=0.1"]
+                 "--set=replication=sync", "--progress_every=0.1"]
         server = self.start_ps(cluster, 0)
         chief = self.start_worker(cluster, 0, "--devices=2",
                                   "--train_dir=" + self.path("train"), *flags)

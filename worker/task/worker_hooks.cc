@@ -1,5 +1,6 @@
 #include "worker/task/worker_hooks.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -182,7 +183,8 @@ absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
   shown.training_set = worker_.steps->data().training_set();
   shown.batch_size = towers.shape().batch_size;
   shown.devices = towers.own_devices();
-  shown.epoch_updates = placed().epoch().rows / placed().epoch().update_rows;
+  const EpochLength& epoch = placed().epoch();
+  shown.epoch_updates = epoch.rows / std::max<int64_t>(epoch.update_rows, 1);
   const TrainingResult run = worker_.files->DescribeRun();
   shown.replication = run.replication;
   shown.accumulate_batches = run.accumulate_batches;

@@ -46,14 +46,17 @@ SessionMachine::Options MachineOptions(const SessionStages& stages) {
   return machine;
 }
 
-// The text that all workers must have alike: the training, and how many towers,
-// or two of them would see the same example.
+// The text that all workers must have alike: the training and, where an update
+// is the mean of several workers, how many towers.
 std::string TrainingText(const WorkerSteps& steps) {
   const WorkerOptions& task = steps.placed().options();
   std::string text = SemanticText(task.training);
   if (task.cluster.is_all_reduce()) text += "replication: all_reduce\n";
+  const ReplicationSpec& replication = task.training.replication();
+  const bool is_mean = replication.has_sync() || replication.has_all_reduce();
   const int64_t towers = steps.towers().shape().towers;
-  if (towers > 1) absl::StrAppend(&text, "towers: ", towers, " (--devices)");
+  if (is_mean && towers > 1)
+    absl::StrAppend(&text, "towers: ", towers, " (--devices)");
   return text;
 }
 
