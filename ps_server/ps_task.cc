@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/reporter.h"
@@ -44,6 +45,15 @@ constexpr absl::Duration kCertifiedAge = absl::Minutes(5);
 constexpr int kSpareConnections = 4;
 // The same of TCP; one that does not read takes up to 9 MiB.
 constexpr int kSpareTcpConnections = 64;
+
+// Workers that come and go for which there is room; more send their tensors
+// over gRPC.
+constexpr int kAnyWorkers = 64;
+
+bool TakesAnyWorker(const ClusterDef& cluster) {
+  return absl::c_any_of(cluster.job(),
+                        [](const JobDef& job) { return job.any_task(); });
+}
 
 std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
   for (const JobDef& job : cluster.job()) {
@@ -123,6 +133,9 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
     : options_(std::move(options)),
       latch_(latch),
       training_tasks_(TrainingTasks(options_.cluster)),
+      num_workers_(TakesAnyWorker(options_.cluster)
+                       ? kAnyWorkers
+                       : static_cast<int>(training_tasks_.size())),
       entrance_(OptionsOfEntrance(options_)),
       shard_({OptionsOfShard(options_), options_.clock,
               options_.push_budget_bytes, options_.apply_threads,
@@ -182,8 +195,7 @@ absl::Status PsTask::OfferSharedMemory() {
   if (!OffersSharedMemory(options_.link)) return absl::OkStatus();
   SharedMemoryListener::Options options;
   // A worker that was started anew may come before its former self is gone.
-  options.max_connections =
-      2 * static_cast<int>(training_tasks_.size()) + kSpareConnections;
+  options.max_connections = 2 * num_workers_ + kSpareConnections;
   options.shard = &shard_;
   options.clock = options_.clock;
   options.entrance = &entrance_;
@@ -204,7 +216,7 @@ absl::Status PsTask::OfferSharedMemory() {
 absl::Status PsTask::OfferTcp() {
   if (!OffersTcp(options_.link)) return absl::OkStatus();
   TcpListener::Options options;
-  options.max_connections = 2 * training_tasks_.size() + kSpareTcpConnections;
+  options.max_connections = 2 * num_workers_ + kSpareTcpConnections;
   options.shard = &shard_;
   options.clock = options_.clock;
   options.entrance = &entrance_;
@@ -264,7 +276,7 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
                                             options_.clock, &entrance_);
   grpc::ServerBuilder builder;
   ServerSettings settings;
-  settings.num_workers = static_cast<int>(training_tasks_.size());
+  settings.num_workers = num_workers_;
   if (options_.credentials.proves_callers) {
     settings.max_connection_age = kCertifiedAge;
   }

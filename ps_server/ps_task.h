@@ -147,6 +147,8 @@ class PsTask {
   const PsTaskOptions options_;
   StopLatch* const latch_;
   const std::vector<TaskKey> training_tasks_;
+  // The workers for which the links have room.
+  const int num_workers_;
   // Stopped when every ps task knows that the job is done.
   StopLatch end_is_known_;
   const Entrance entrance_;

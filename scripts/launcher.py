@@ -132,6 +132,8 @@ def report_success(printer, train_dir, started):
             "%s %.4f" % (name.replace("_", " "), result[name]) if name
             else "no finite figure" if any(name in result for name in names)
             else "not evaluated (no test half)", result["global_step"], result["wall_s"]))
+        if result.get("coverage"):
+            printer.say(result["coverage"])
         printer.say("result      %s" % path)
     checkpoint = newest_checkpoint(train_dir)
     if checkpoint is not None:

@@ -70,6 +70,7 @@ if [ -n "$soak" ]; then
       //tests/integration:recovery_start_test //tests/integration:recovery_test
       //tests/integration:replication_speed_test
       //tests/integration:replication_test
+      //tests/integration:row_coverage_test
       //tests/integration:shared_memory_test)
   fi
 fi

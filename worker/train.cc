@@ -20,18 +20,25 @@
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/task_id.h"
 #include "common/config/namespace_name.h"
+#include "common/process/exit_code.h"
 #include "common/process/stop_latch.h"
 #include "common/process/stop_signals.h"
+#include "common/rpc/credentials.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/server/listen_address.h"
 #include "common/rpc/server/task_flags.h"
+#include "common/tls/certs_folder.h"
 #include "common/tls/task_keys.h"
 #include "spdlog/spdlog.h"
+#include "worker/client/link/grpc_coordination_link.h"
+#include "worker/task/assigned_index.h"
 #include "worker/task/evaluator_task.h"
 #include "worker/task/signal_target.h"
 #include "worker/task/worker_options.h"
+#include "worker/training/any_workers.h"
 #include "worker/training/replication_settings.h"
 #include "worker/training/training_spec.h"
 #include "worker/verb/device_flags.h"
@@ -71,7 +78,10 @@ CommandLineOptions Describe() {
       "  worker --cluster=cluster_configs/local_1ps_2worker.json "
       "--task_index=0 \\\n"
       "      --training=worker/model/zoo/mnist_cnn.textproto "
-      "--train_dir=run1\n\n"
+      "--train_dir=run1\n"
+      "  worker --cluster=cluster_configs/local_1ps_any_worker.json "
+      "--task_index=any \\\n"
+      "      --training=worker/model/zoo/mnist_cnn.textproto\n\n"
       "With a verb, and flags of its own (worker VERB --help):\n\n"
       "  worker evaluate  the figures of a trained model on the test half\n"
       "  worker predict   what a trained model says of each row\n"
@@ -107,12 +117,16 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
   return ResolveCluster(options);
 }
 
+bool IsNetworkTrusted() {
+  return absl::GetFlag(FLAGS_allow_insecure_network) ||
+         !absl::GetFlag(FLAGS_certs_dir).empty();
+}
+
 // The own address, or --bind; "" to serve nothing. Everything that this process
 // connects to or listens on is on this machine, or has keys, or the user said
 // that the network is to be trusted.
 absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
-  const bool trusted = absl::GetFlag(FLAGS_allow_insecure_network) ||
-                       !absl::GetFlag(FLAGS_certs_dir).empty();
+  const bool trusted = IsNetworkTrusted();
   for (const std::string& address : cluster.spec.ps_addresses()) {
     RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
   }
@@ -308,7 +322,66 @@ int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
   return exit_code.ok() ? *exit_code : FailVerb(exit_code.status());
 }
 
-int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
+// The index of a worker that has none yet (--task_index=any): its certificate's
+// or, without keys, the one that ps task 0 gives this start of it.
+absl::StatusOr<int32_t> OwnIndex(const ClusterSpec& cluster,
+                                 uint64_t incarnation,
+                                 const MonotonicClock& clock) {
+  const std::string dir = absl::GetFlag(FLAGS_certs_dir);
+  if (!dir.empty()) return OwnIndexIn(dir, kWorkerJob);
+  UnnumberedWorker worker;
+  ASSIGN_OR_RETURN(worker.job_namespace, NamespaceFlag(cluster));
+  worker.incarnation = incarnation;
+  worker.ps_address = cluster.ps_addresses().front();
+  worker.max_wait = absl::GetFlag(FLAGS_max_wait);
+  worker.reporter = Reporter(&LogLine);
+  worker.clock = &clock;
+  RETURN_IF_ERROR(CheckConnectAddress(worker.ps_address, IsNetworkTrusted()));
+  SignalTarget target;
+  const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
+                            worker.reporter);
+  GrpcCoordinationLink ps_0(
+      {TaskName(MakeTaskId(kPsJob, 0)), worker.ps_address},
+      InsecureCredentials().channel_to(kPsJob, 0));
+  return AcquireIndex(worker, &ps_0);
+}
+
+// Gives the task its number. Errors: OwnIndex's, and InvalidArgument for the
+// chief, who has to be told that it is one.
+absl::Status NumberTask(uint64_t incarnation, const MonotonicClock& clock,
+                        ResolvedCluster* cluster) {
+  if (cluster->task.index() >= 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int32_t index,
+                   OwnIndex(cluster->spec, incarnation, clock));
+  cluster->task.set_index(index);
+  if (cluster->task == cluster->spec.chief()) {
+    return absl::InvalidArgumentError(
+        "--task_index=any: the certificate is that of worker 0, the chief, "
+        "which saves the model: start it with --task_index=0");
+  }
+  RETURN_IF_ERROR(SetUpTaskLogging(TaskName(cluster->task)));
+  spdlog::info("this worker is {}, as {} says", TaskName(cluster->task),
+               absl::GetFlag(FLAGS_certs_dir).empty()
+                   ? TaskName(MakeTaskId(kPsJob, 0))
+                   : "its certificate");
+  return absl::OkStatus();
+}
+
+// Of a worker that got no number.
+int FailNumber(const absl::Status& status) {
+  const int exit_code = FailVerb(status);
+  const bool may_come = absl::IsUnavailable(status) || IsDamaged(status) ||
+                        absl::IsResourceExhausted(status);
+  return may_come ? kExitRetryable : exit_code;
+}
+
+absl::Status CheckSuits(const ClusterSpec& cluster,
+                        const TrainingSpec& training) {
+  RETURN_IF_ERROR(CheckReplicationSuits(cluster, training.replication()));
+  return CheckSuitsAnyWorkers(cluster, training);
+}
+
+int RunTask(ResolvedCluster cluster, const CommandLine& command_line,
             const MonotonicClock& clock) {
   const absl::Time start_time = clock.Now();
   absl::StatusOr<RunTraining> run = RunTrainingFlags(command_line);
@@ -317,13 +390,15 @@ int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
       cluster.task.job() == kEvaluatorJob) {
     SayChanges(*run, Reporter(&LogLine));
   }
+  const absl::Status suits = CheckSuits(cluster.spec, run->training);
+  if (!suits.ok()) return FailVerb(suits);
   // Credentials, also those of no keys, start threads.
   StopSignals::Block();
+  const uint64_t incarnation = NewIncarnation();
+  const absl::Status numbered = NumberTask(incarnation, clock, &cluster);
+  if (!numbered.ok()) return FailNumber(numbered);
   const auto keys = KeysFlag(cluster, clock);
   if (!keys.ok()) return FailVerb(keys.status());
-  const absl::Status suits =
-      CheckReplicationSuits(cluster.spec, run->training.replication());
-  if (!suits.ok()) return FailVerb(suits);
   if (cluster.task.job() == kEvaluatorJob) {
     return RunEvaluator(cluster, std::move(run->training),
                         CredentialsOf(keys->get()), clock);
@@ -332,6 +407,8 @@ int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
       MakeWorkerOptions(cluster, *std::move(run), command_line);
   if (!options.ok()) return FailVerb(options.status());
   options->start_time = start_time;
+  // That which has the number.
+  options->incarnation = incarnation;
   options->credentials = CredentialsOf(keys->get());
   return RunWorker(cluster, *std::move(options), clock);
 }
@@ -339,8 +416,9 @@ int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
 int Run(const CommandLine& command_line) {
   const MonotonicClock clock{};
   const absl::StatusOr<ResolvedCluster> cluster = ResolveOwnCluster();
+  const bool is_numbered = cluster.ok() && cluster->task.index() >= 0;
   const absl::Status logging =
-      SetUpTaskLogging(cluster.ok() ? TaskName(cluster->task) : "");
+      SetUpTaskLogging(is_numbered ? TaskName(cluster->task) : "");
   if (!logging.ok()) return FailVerb(logging);
   if (!cluster.ok()) return FailVerb(cluster.status());
   return RunTask(*cluster, command_line, clock);

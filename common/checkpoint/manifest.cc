@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/checked_text.h"
+#include "common/rows/row_ranges.h"
 #include "common/tensor/dtype.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -106,7 +107,8 @@ absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
 }  // namespace
 
 int FormatVersionOf(const CheckpointManifest& manifest) {
-  if (manifest.has_evaluations()) return kCheckpointFormatVersion;
+  if (manifest.has_ledger()) return kCheckpointFormatVersion;
+  if (manifest.has_evaluations()) return kFirstFormatWithEvaluations;
   return manifest.has_schema() ? kFirstFormatWithSchema
                                : kFirstFormatWithSchema - 1;
 }
@@ -153,6 +155,11 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
       manifest.manifest_crc32c() != ManifestCrc(manifest)) {
     return absl::DataLossError(
         "the manifest's CRC does not fit: it is damaged or was edited");
+  }
+  if (const absl::Status ledger = CheckLedger(manifest.ledger());
+      !ledger.ok()) {
+    return absl::DataLossError(
+        absl::StrCat("the manifest is damaged: ", ledger.message()));
   }
   return manifest;
 }

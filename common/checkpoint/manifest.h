@@ -20,9 +20,11 @@ namespace muster {
 //   4: the files of the data, which the CRC of an older reader would miss
 //   5: the schema of the data, in place of the files alone
 //   6: what evaluations have found
-inline constexpr int kCheckpointFormatVersion = 6;
+//   7: a ledger of the rows, in place of workers' positions
+inline constexpr int kCheckpointFormatVersion = 7;
 inline constexpr int kFirstFormatWithPositions = 3;
 inline constexpr int kFirstFormatWithSchema = 5;
+inline constexpr int kFirstFormatWithEvaluations = 6;
 
 // The smallest version that says all that the manifest holds, so that programs
 // of then read it, too.
@@ -36,7 +38,8 @@ absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest,
 
 // Parses and checks it; older versions, too. Errors: FailedPrecondition for a
 // newer format version, whatever else it holds (do not fall back: update
-// Muster); DataLoss if it is no manifest, or a byte of it was changed.
+// Muster); DataLoss if it is no manifest, a byte of it was changed, or its
+// ledger is none (CheckLedger).
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text);
 
 // May a model with these parameters and this optimizer go on from the

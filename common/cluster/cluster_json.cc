@@ -59,10 +59,19 @@ absl::Status ParseJob(const JsonValue& value, JobDef* job) {
     }
     return absl::OkStatus();
   }
+  if (job->name() == kWorkerJob && value.kind == JsonValue::Kind::kString &&
+      value.text == kAnyTask) {
+    job->set_any_task(true);
+    return absl::OkStatus();
+  }
   if (value.kind != JsonValue::Kind::kObject) {
     return WantedKind(value, absl::StrCat("job '", job->name(), "'"),
-                      "a list of addresses, or a map from task index to "
-                      "address");
+                      absl::StrCat("a list of addresses, or a map from task "
+                                   "index to address",
+                                   job->name() == kWorkerJob
+                                       ? ", or \"any\" for workers that come "
+                                         "and go"
+                                       : ""));
   }
   for (const auto& [key, address] : value.members) {
     if (!ParseIndex(key, &index)) {

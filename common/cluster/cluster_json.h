@@ -10,6 +10,7 @@ namespace muster {
 // Reads a cluster in TensorFlow's JSON shape. A job is a list, or a map of
 // task indices with gaps:
 //   {"ps": ["h0:2222"], "worker": {"0": "h1:2222", "3": "h2:2222"}}
+// or, of workers that come and go, "any".
 // The jobs may also stand under the key "cluster", as in TF_CONFIG; then
 // {"task": {"type": "worker", "index": 1}} beside it is the own task (its
 // index may be the string "1"), and other keys are ignored.

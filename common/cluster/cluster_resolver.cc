@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/escape.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/address.h"
@@ -38,11 +39,16 @@ absl::StatusOr<ClusterSource> TaskFlagSource(const ClusterOptions& options) {
     if (!job.ok()) return Annotate(job.status(), "--job_name");
     source.job = *std::move(job);
   }
-  if (options.task_index < -1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--task_index must not be negative, found ", options.task_index));
+  if (options.task_index.empty() || options.task_index == kAnyTask) {
+    return source;
   }
-  if (options.task_index >= 0) source.index = options.task_index;
+  int index = 0;
+  if (!absl::SimpleAtoi(options.task_index, &index) || index < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--task_index must be a whole number, 0 or more, or ", kAnyTask,
+        ", found '", EscapeForLog(options.task_index), "'"));
+  }
+  source.index = index;
   return source;
 }
 
@@ -116,6 +122,40 @@ absl::Status CheckIndexIsKnown(const ClusterSource& decides,
       "\", \"index\": 0} in it, or --task_index"));
 }
 
+// Who has no number yet is a worker that may come to a cluster of any.
+absl::Status CheckMayBeAny(const ClusterSource& decides, const TaskId& task) {
+  constexpr absl::string_view kWhat = "--task_index=any: ";
+  const ClusterSpec& spec = *decides.spec;
+  if (task.job() != kWorkerJob) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kWhat, "a task of job ", task.job(), " has a number; name it"));
+  }
+  if (!spec.takes_any_worker()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kWhat, decides.name, " lists its workers (", spec.Summary(),
+        "); name the index of one, or let whoever comes be one with "
+        "\"worker\": \"any\" in the place of the list (--worker_hosts=any)"));
+  }
+  if (task.index() < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      kWhat, "TF_CONFIG says that this is ", TaskName(task), kContradiction));
+}
+
+// By default each worker would be worker 0, and so the chief.
+absl::Status CheckWorkerIsNumbered(const ClusterSource& decides,
+                                   const TaskId& task) {
+  if (task.job() != kWorkerJob || !decides.spec->takes_any_worker()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      decides.name, " takes any worker (", decides.spec->Summary(),
+      "), and does not say which one this is; wanted --task_index=any, or a "
+      "number",
+      decides.spec->tasks(kChiefJob).empty()
+          ? ": --task_index=0 for the chief, which saves the model"
+          : ""));
+}
+
 absl::StatusOr<TaskId> OwnTask(const ClusterOptions& options,
                                const std::vector<ClusterSource>& sources,
                                const ClusterSource& decides) {
@@ -134,8 +174,13 @@ absl::StatusOr<TaskId> OwnTask(const ClusterOptions& options,
                      "' is not one that this program runs: ",
                      absl::StrJoin(options.jobs, ", ")));
   }
+  if (options.task_index == kAnyTask) {
+    RETURN_IF_ERROR(CheckMayBeAny(decides, task));
+    return task;
+  }
   if (task.index() < 0) {
     RETURN_IF_ERROR(CheckIndexIsKnown(decides, task.job()));
+    RETURN_IF_ERROR(CheckWorkerIsNumbered(decides, task));
     task.set_index(0);
   }
   return task;
@@ -158,7 +203,8 @@ absl::StatusOr<ResolvedCluster> ResolveStandalone(
         "no cluster is given; give --cluster=FILE, --ps_hosts and "
         "--worker_hosts, or TF_CONFIG");
   }
-  if (task_flags.job.has_value() || task_flags.index.value_or(0) != 0) {
+  if (task_flags.job.has_value() || task_flags.index.value_or(0) != 0 ||
+      options.task_index == kAnyTask) {
     return absl::InvalidArgumentError(
         "--job_name or --task_index is given, but no cluster that it could "
         "be a task of; add --cluster=FILE, or --ps_hosts and --worker_hosts");
@@ -213,6 +259,16 @@ absl::Status CheckReach(const ClusterSource& source) {
                    elsewhere,
                    "; list the address by which the other hosts reach "
                    "that task (--bind=ADDRESS has it listen at another one)"));
+}
+
+// A task that need not be listed: an evaluator, to which nobody talks, and a
+// worker where any may come.
+bool MayBeUnlisted(const ClusterSpec& spec, const TaskId& task) {
+  if (task.job() == kWorkerJob) {
+    return spec.takes_any_worker() && task.index() < ClusterSpec::kMaxTasks;
+  }
+  return task.job() == kEvaluatorJob && task.index() == 0 &&
+         spec.tasks(kEvaluatorJob).empty();
 }
 
 // The cluster of this source, with somebody who holds the parameters.
@@ -273,10 +329,7 @@ absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
   ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources, *decides));
   ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(*decides, options));
   const auto address = spec.AddressOf(task);
-  const bool unlisted_evaluator = task.job() == kEvaluatorJob &&
-                                  task.index() == 0 &&
-                                  spec.tasks(kEvaluatorJob).empty();
-  if (!address.ok() && !unlisted_evaluator) {
+  if (!address.ok() && !MayBeUnlisted(spec, task)) {
     return Annotate(address.status(),
                     absl::StrCat("own task, by ", decides->name));
   }

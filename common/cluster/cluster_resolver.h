@@ -19,9 +19,10 @@ struct ClusterOptions {
   // --ps_hosts, --worker_hosts: comma-separated addresses; "" if not given.
   std::string ps_hosts;
   std::string worker_hosts;
-  // --job_name, --task_index; "" and -1 if not given.
+  // --job_name, --task_index; "" if not given. The index may be kAnyTask: of a
+  // worker that has no number yet.
   std::string job_name;
-  int task_index = -1;
+  std::string task_index;
   // --standalone: one process without ports.
   bool standalone = false;
   // The environment variable TF_CONFIG; "" if not set.
@@ -42,6 +43,7 @@ struct ClusterOptions {
 struct ResolvedCluster {
   // Empty in standalone mode.
   ClusterSpec spec;
+  // Index -1: a worker that has no number yet (--task_index=any).
   TaskId task;
   // Where the spec came from, for the log: "--cluster=c.json".
   std::string source;
@@ -57,14 +59,16 @@ std::string LauncherOfSeveral(
 // Finds the cluster and the own task. Sources, the first that says something
 // decides: flags, the file, TF_CONFIG, standalone. The own job and index
 // default to the binary's and 0; the index does not where TF_CONFIG decides and
-// the job has several tasks. Reads the file.
+// the job has several tasks, nor that of a worker where any may come. Reads the
+// file.
 // Errors: InvalidArgument for a malformed source (naming the place), two
 // sources that contradict each other (naming both and the first difference),
 // an unknown job, a cluster without ps tasks where that cannot be, one that
 // lists localhost or 0.0.0.0 beside other hosts, a TF_CONFIG that has something
 // but no cluster where no other source has one, one of a launcher's processes
-// with neither a cluster nor --standalone, and an own task that the cluster
-// lacks; and those of ReadFile. An evaluator may be missing: TensorFlow's
+// with neither a cluster nor --standalone, an own task that the cluster lacks,
+// and one of no number in a cluster that lists its workers; and those of
+// ReadFile. An evaluator may be missing: TensorFlow's
 // TF_CONFIG never lists it, because no other task talks to it.
 absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options);
 

@@ -91,15 +91,34 @@ std::string Indices(const ClusterSpec::Tasks& tasks) {
   });
 }
 
-std::string AddressOrNone(const ClusterSpec::Tasks& tasks, int32_t index) {
+std::string AddressOrNone(const ClusterSpec& spec, absl::string_view job,
+                          int32_t index) {
+  const ClusterSpec::Tasks& tasks = spec.tasks(job);
   const auto it = tasks.find(index);
-  return it == tasks.end() ? "absent" : it->second;
+  if (it != tasks.end()) return it->second;
+  return job == kWorkerJob && spec.takes_any_worker() ? "whoever comes"
+                                                      : "absent";
+}
+
+// Checks a job of whoever comes.
+absl::Status CheckAnyTask(const JobDef& job, absl::string_view name) {
+  if (!job.any_task()) return absl::OkStatus();
+  if (name != kWorkerJob) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "job '", name,
+        "' takes any task, which job worker alone may: list its addresses"));
+  }
+  if (job.tasks().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "job 'worker' takes any task, and lists ", job.tasks_size(),
+      ": leave the list out for workers that come and go, or any_task"));
 }
 
 }  // namespace
 
 absl::StatusOr<ClusterSpec> ClusterSpec::Create(const ClusterDef& def) {
   ClusterSpec spec;
+  bool takes_any = false;
   for (const JobDef& job : def.job()) {
     ASSIGN_OR_RETURN(const std::string name,
                      ParseJobName(EscapeForLog(job.name())));
@@ -109,12 +128,20 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Create(const ClusterDef& def) {
           job.name() == name ? ""
                              : absl::StrCat(" (also as '", job.name(), "')")));
     }
+    RETURN_IF_ERROR(CheckAnyTask(job, name));
+    takes_any |= job.any_task();
     if (job.tasks().empty()) continue;
     Tasks& tasks = spec.jobs_[name];
     for (const auto& [index, address] : job.tasks()) {
       RETURN_IF_ERROR(CheckTask(name, index, address));
       tasks.emplace(index, WithoutFinalDot(address));
     }
+  }
+  if (takes_any && spec.num_ps() == 0) {
+    return absl::InvalidArgumentError(
+        "job 'worker' takes any task, but the cluster has no ps task: workers "
+        "that hold the parameters (all-reduce) are listed with their "
+        "addresses; or give it ps tasks");
   }
   if (spec.jobs_.empty()) return spec;
   RETURN_IF_ERROR(CheckSizes(spec.jobs_));
@@ -192,6 +219,7 @@ TaskId ClusterSpec::chief() const {
 }
 
 std::vector<TaskId> ClusterSpec::training_tasks() const {
+  if (takes_any_worker()) return {chief()};
   std::vector<TaskId> result;
   for (const char* job : {kChiefJob, kWorkerJob}) {
     for (const auto& [index, address] : tasks(job)) {
@@ -209,6 +237,11 @@ ClusterDef ClusterSpec::TrainingDef() const {
     out->set_name(job);
     out->mutable_tasks()->insert(tasks(job).begin(), tasks(job).end());
   }
+  if (takes_any_worker()) {
+    JobDef* const worker = def.add_job();
+    worker->set_name(kWorkerJob);
+    worker->set_any_task(true);
+  }
   return def;
 }
 
@@ -221,6 +254,8 @@ std::string ClusterSpec::Summary() const {
     if (is_all_reduce_ && job == absl::string_view(kPsJob)) continue;
     if (!job_tasks.empty()) {
       parts.push_back(absl::StrCat(job, " ", job_tasks.size()));
+    } else if (job == absl::string_view(kWorkerJob) && takes_any_worker()) {
+      parts.push_back("any worker");
     }
   }
   return absl::StrJoin(parts, ", ");
@@ -235,8 +270,8 @@ std::string ClusterSpec::Difference(const ClusterSpec& a,
     for (const auto& [index, address] : a.tasks(job)) indices.insert(index);
     for (const auto& [index, address] : b.tasks(job)) indices.insert(index);
     for (const int32_t index : indices) {
-      const std::string a_address = AddressOrNone(a.tasks(job), index);
-      const std::string b_address = AddressOrNone(b.tasks(job), index);
+      const std::string a_address = AddressOrNone(a, job, index);
+      const std::string b_address = AddressOrNone(b, job, index);
       if (a_address == b_address) continue;
       return absl::StrCat(TaskName(MakeTaskId(job, index)), " is ", a_address,
                           " in ", a_name, " and ", b_address, " in ", b_name);

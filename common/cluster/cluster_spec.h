@@ -21,6 +21,7 @@ namespace muster {
 //     each worker only its own entry);
 //   - addresses parse and no two tasks have the same (but for ForAllReduce);
 //   - at most kMaxTasks tasks.
+// Beside ps tasks job worker may list none: then whoever comes is a worker.
 // An empty spec stands for a single process without ports.
 // Immutable, so thread-safe.
 class ClusterSpec {
@@ -41,6 +42,10 @@ class ClusterSpec {
   absl::StatusOr<ClusterSpec> ForAllReduce() const;
   // Made by ForAllReduce.
   bool is_all_reduce() const { return is_all_reduce_; }
+  // Workers come and go: there are ps tasks, and no worker is listed.
+  bool takes_any_worker() const {
+    return !is_all_reduce_ && num_ps() > 0 && tasks("worker").empty();
+  }
   // In all-reduce, the ps task in the process of this one, if it trains.
   std::optional<int32_t> ShardOf(const TaskId& task) const;
 
@@ -61,13 +66,15 @@ class ClusterSpec {
   // need not be in a worker's partial spec.
   TaskId chief() const;
 
-  // Tasks that take steps: the chief, then the workers by index.
+  // Tasks that take steps: the chief, then the workers by index; the chief
+  // alone where the workers are whoever comes.
   std::vector<TaskId> training_tasks() const;
 
   // The jobs but the evaluator, as a ps task is told of them.
   ClusterDef TrainingDef() const;
 
-  // "ps 2, worker 3" for the first line of a log; "standalone" if empty.
+  // "ps 2, worker 3" or "ps 2, any worker" for the first line of a log;
+  // "standalone" if empty.
   std::string Summary() const;
 
   // "" if both are equal, else the first difference in words, for example

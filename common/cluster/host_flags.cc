@@ -15,6 +15,9 @@ void AddJob(absl::string_view name, absl::string_view hosts, ClusterDef* def) {
   if (absl::StripAsciiWhitespace(hosts).empty()) return;
   JobDef* job = def->add_job();
   job->set_name(std::string(name));
+  if (name == kWorkerJob && absl::StripAsciiWhitespace(hosts) == kAnyTask) {
+    return job->set_any_task(true);
+  }
   int index = 0;
   for (absl::string_view host : absl::StrSplit(hosts, ',')) {
     (*job->mutable_tasks())[index++] =

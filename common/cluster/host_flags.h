@@ -8,8 +8,8 @@
 namespace muster {
 
 // Makes a cluster from TensorFlow 1's flags --ps_hosts and --worker_hosts:
-// comma-separated addresses in the order of task indices. Both empty gives the
-// empty spec.
+// comma-separated addresses in the order of task indices; workers that come and
+// go are "any", or none. Both empty gives the empty spec.
 // Errors: InvalidArgument naming the flag's task and address.
 absl::StatusOr<ClusterSpec> ParseHostFlags(absl::string_view ps_hosts,
                                            absl::string_view worker_hosts);

@@ -15,6 +15,9 @@ inline constexpr char kWorkerJob[] = "worker";
 inline constexpr char kChiefJob[] = "chief";
 inline constexpr char kEvaluatorJob[] = "evaluator";
 
+// In the place of workers' addresses, or of the own index: whoever comes.
+inline constexpr char kAnyTask[] = "any";
+
 TaskId MakeTaskId(absl::string_view job, int index);
 
 // "/job:worker/task:1".

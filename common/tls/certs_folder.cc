@@ -1,12 +1,19 @@
 #include "common/tls/certs_folder.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <set>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
 #include "common/tls/certificate_chain.h"
@@ -83,6 +90,31 @@ absl::StatusOr<Certs> ReadCerts(absl::string_view dir, absl::string_view job,
     absl::StatusOr<Certs> certs = ReadOnce(resolved, job, index, now);
     if (certs.ok() || i == kTries || Resolve(given) == resolved) return certs;
   }
+}
+
+absl::StatusOr<int32_t> OwnIndexIn(absl::string_view dir,
+                                   absl::string_view job) {
+  const std::string folder(dir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()),
+                                                 &closedir);
+  if (open == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--certs_dir=", dir, ": ", std::strerror(errno)));
+  }
+  std::set<int32_t> indices;
+  while (const dirent* const entry = readdir(open.get())) {
+    absl::string_view name = entry->d_name;
+    int32_t index = 0;
+    if (absl::ConsumePrefix(&name, absl::StrCat(job, "-")) &&
+        absl::ConsumeSuffix(&name, ".pem") && absl::SimpleAtoi(name, &index)) {
+      indices.insert(index);
+    }
+  }
+  if (indices.size() == 1) return *indices.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--task_index=any: --certs_dir=", dir, " has the certificates of ",
+      indices.size(), " tasks of job ", job, " (", absl::StrJoin(indices, ", "),
+      "); leave this task's alone in it, or name its --task_index"));
 }
 
 }  // namespace muster

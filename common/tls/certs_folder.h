@@ -1,6 +1,7 @@
 #ifndef COMMON_TLS_CERTS_FOLDER_H_
 #define COMMON_TLS_CERTS_FOLDER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,11 @@ struct Certs {
 // peer would refuse.
 absl::StatusOr<Certs> ReadCerts(absl::string_view dir, absl::string_view job,
                                 int32_t index, absl::Time now);
+
+// The index of the one task of `job` whose certificate is in the folder.
+// Errors: InvalidArgument if there is none, or several.
+absl::StatusOr<int32_t> OwnIndexIn(absl::string_view dir,
+                                   absl::string_view job);
 
 }  // namespace muster
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/takeover_token.h"
 #include "ps_server/coordinator/text_difference.h"
@@ -14,16 +15,37 @@ bool Admission::IsChief(const RegisterRequest& request) const {
   return request.chief() && listed_.MayBeChief(KeyOf(request.sender()));
 }
 
+absl::Status Admission::CheckProtocol(absl::string_view what,
+                                      int32_t protocol_version) {
+  if (protocol_version == kProtocolVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, ": it speaks protocol ", protocol_version, ", this ps speaks ",
+      kProtocolVersion, "; ", kOtherProtocolAdvice));
+}
+
+absl::Status Admission::CheckAsksForTask(const AssignTaskRequest& request,
+                                         const ClusterDef& cluster) {
+  constexpr absl::string_view kWhat = "assign a task";
+  RETURN_IF_ERROR(CheckProtocol(kWhat, request.protocol_version()));
+  if (request.incarnation() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kWhat, ": wanted an incarnation"));
+  }
+  const bool lists_workers = std::any_of(
+      cluster.job().begin(), cluster.job().end(), [](const JobDef& job) {
+        return job.name() == kWorkerJob && !job.tasks().empty();
+      });
+  if (!lists_workers) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      kWhat, ": the cluster lists its workers: start with --task_index=N"));
+}
+
 absl::Status Admission::Check(const RegisterRequest& request,
                               Members& members) const {
   const Sender& sender = request.sender();
   const TaskKey key = KeyOf(sender);
   const std::string what = absl::StrCat("register ", TaskName(key));
-  if (request.protocol_version() != kProtocolVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        what, ": it speaks protocol ", request.protocol_version(),
-        ", this ps speaks ", kProtocolVersion, "; ", kOtherProtocolAdvice));
-  }
+  RETURN_IF_ERROR(CheckProtocol(what, request.protocol_version()));
   if (!IsTrainingJob(key.first) || key.second < 0 ||
       sender.incarnation() == 0) {
     return absl::InvalidArgumentError(
@@ -43,7 +65,10 @@ absl::Status Admission::Check(const RegisterRequest& request,
 }
 
 bool Admission::HasRoomFor(const TaskKey& key, const Members& members) const {
-  if (members.Find(key) != nullptr || listed_.Contains(key)) return true;
+  if (members.size() < max_unlisted_ || members.Find(key) != nullptr ||
+      listed_.Contains(key)) {
+    return true;
+  }
   const auto unlisted =
       std::count_if(members.begin(), members.end(), [this](const auto& entry) {
         return entry.second.sender.incarnation() != 0 &&

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "proto/cluster.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/caller/listed_tasks.h"
@@ -25,6 +26,14 @@ class Admission {
   // Does the cluster make the sender the chief?
   bool IsChief(const RegisterRequest& request) const;
 
+  // Errors: FailedPrecondition for another protocol version.
+  static absl::Status CheckProtocol(absl::string_view what,
+                                    int32_t protocol_version);
+  // Whether a worker may ask for its index. Errors: FailedPrecondition for
+  // another protocol version, or if `cluster` lists its workers;
+  // InvalidArgument without an incarnation.
+  static absl::Status CheckAsksForTask(const AssignTaskRequest& request,
+                                       const ClusterDef& cluster);
   // Errors: those of Coordinator::Register, but for the training.
   absl::Status Check(const RegisterRequest& request, Members& members) const;
   // Errors: InvalidArgument with the first difference, unless the training is

@@ -1,7 +1,6 @@
 #include "ps_server/coordinator/coordinator.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,8 +27,16 @@ void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   if (phase() == DONE) end_.listeners().OnTold(KeyOf(worker.sender));
   if (worker.state != MemberState::kLost) return;
   worker.state = MemberState::kActive;
-  job_.RaiseVersion();
+  TellOf(worker, now);
   job_.Say(absl::StrCat(TaskName(worker.sender), " is back"));
+}
+
+// Who was refused a step may have one when somebody leaves.
+void Coordinator::TellOf(const CoordinatorWorker& worker, absl::Time now) {
+  if (worker.may_be_chief) return job_.RaiseVersion();
+  const bool frees_steps = !worker.IsActive() && phase() == RUNNING &&
+                           job_.members().DoesAnyWaitForGrant();
+  job_.versions().RaiseForMember(frees_steps, now);
 }
 
 absl::StatusOr<CoordinatorWorker*> Coordinator::FindSender(
@@ -72,12 +79,24 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender,
   if (worker.sender.incarnation() != 0 &&
       worker.sender.incarnation() != sender.incarnation()) {
     steps_.Withdraw(worker, now);
+    // Its former start learns that it was replaced when it asks again.
+    watches_.CutOf(KeyOf(sender));
     job_.Say(absl::StrCat(TaskName(sender), " was started anew: incarnation ",
                           absl::Hex(sender.incarnation()), " replaces ",
                           absl::Hex(worker.sender.incarnation())));
   }
   worker.Admit(sender, has_finished);
   return worker;
+}
+
+absl::StatusOr<AssignTaskReply> Coordinator::AssignTask(
+    const AssignTaskRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(Admission::CheckAsksForTask(request, job_.options().cluster));
+  AssignTaskReply reply;
+  ASSIGN_OR_RETURN(const int32_t index,
+                   numbers_.Assign(request.incarnation(), job_.members(), now));
+  reply.set_index(index);
+  return reply;
 }
 
 absl::StatusOr<RegisterReply> Coordinator::Register(
@@ -97,20 +116,23 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   RETURN_IF_ERROR(data_.Check(request, is_chief, members));
   RETURN_IF_ERROR(data_.CheckModel(request, is_chief));
   if (phase() == DONE) end_.listeners().OnTold(KeyOf(request.sender()));
+  const TaskKey key = KeyOf(request.sender());
   RegisterReply reply;
   reply.set_takeover(Admission::WantedTakeover(request, members));
   if (reply.takeover() != 0 || request.asks_only()) {
-    *reply.mutable_state() = State();
+    *reply.mutable_state() = StateFor(key);
     return reply;
   }
   if (request.goes_on() && phase() == DONE && job_.options().may_go_on) {
     Reopen();
   }
-  const TaskKey key = KeyOf(request.sender());
   const Sender sender = SenderOf(key, request.sender().incarnation());
   const bool has_other_training = admission_.AdoptTraining(request);
   const bool has_other_data = phase() != DONE && data_.Adopt(request, is_chief);
-  if (has_other_training || has_other_data) ExpelAllBut(key, now);
+  if (has_other_training || has_other_data) {
+    ExpelAllBut(key, now);
+    job_.RaiseVersion();
+  }
   for (std::string& line : data_.TakeLines()) job_.Say(std::move(line));
 
   CoordinatorWorker& worker = AdmitSender(sender, now);
@@ -121,10 +143,10 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
     if (!SameProcess(job_.chief(), sender)) saves_.OnNewChief(now);
     job_.GiveLease(sender);
   }
-  job_.RaiseVersion();
+  TellOf(worker, now);
   saves_.CheckPause(now);
 
-  *reply.mutable_state() = State();
+  *reply.mutable_state() = StateFor(key);
   return reply;
 }
 
@@ -161,14 +183,17 @@ absl::Status Coordinator::Watch(const WatchRequest& request, uint64_t watch_id,
   const absl::Duration wait = std::clamp(
       absl::Milliseconds(request.max_wait_ms()), absl::ZeroDuration(),
       std::min(options.max_watch, options.worker_timeout / 2));
-  watches_.Add(watch_id, request.state_version(), now + wait);
+  const TaskKey asker = KeyOf(request.sender());
+  watches_.Add({watch_id, asker, WatchesAll(asker), request.state_version(),
+                now + wait});
   return absl::OkStatus();
 }
 
 std::vector<WatchAnswer> Coordinator::TakeAnswers(absl::Time now) {
   std::vector<WatchAnswer> answers;
-  for (const uint64_t watch_id : watches_.PopAnswered(state_version(), now)) {
-    answers.push_back({watch_id, State()});
+  for (const Watches::Waiting& watch :
+       watches_.PopAnswered(job_.versions(), now)) {
+    answers.push_back({watch.watch_id, StateFor(watch.asker)});
   }
   return answers;
 }
@@ -180,7 +205,8 @@ absl::Time Coordinator::NextDeadline() const {
       phase() == RUNNING ? saves_.NextDeadline() : absl::InfiniteFuture();
   return std::min(
       {save, watches_.NextDeadline(), steps_.NextDeadline(),
-       end_.NextDeadline(),
+       end_.NextDeadline(), job_.versions().NextDeadline(),
+       numbers_.NextDeadline(),
        job_.members().OldestWord() + job_.options().worker_timeout});
 }
 
@@ -189,14 +215,19 @@ void Coordinator::Tick(absl::Time now) {
     if (now < worker.last_heard + job_.options().worker_timeout) continue;
     if (!worker.IsWaitedFor()) continue;
     worker.awaited = false;
-    job_.RaiseVersion();
-    if (!worker.IsThere()) continue;
+    if (!worker.IsThere()) {
+      TellOf(worker, now);
+      continue;
+    }
     job_.Say(absl::StrCat("lost ", TaskName(worker.sender),
                           ": not heard of for ",
                           absl::ToInt64Seconds(now - worker.last_heard), " s"));
     worker.state = MemberState::kLost;
+    TellOf(worker, now);
     steps_.ReturnGrant(worker, LeaveReason::kIsLost, now);
   }
+  job_.versions().Tick(now);
+  numbers_.Tick(now);
   steps_.Tick(now);
   end_.Check(now);
   CheckSave(now);
@@ -328,50 +359,6 @@ absl::StatusOr<CommitEpochReply> Coordinator::Resume(
   return reply;
 }
 
-// ---- The state ------------------------------------------------------------
-
-JobState Coordinator::State() const {
-  const Members& members = job_.members();
-  JobState state;
-  state.set_state_version(state_version());
-  state.set_phase(phase());
-  state.set_model_epoch(job_.epoch().committed());
-  state.set_fingerprint(job_.epoch().fingerprint());
-  state.set_global_step(job_.budget().steps());
-  state.set_examples(job_.budget().examples());
-  if (job_.chief().incarnation() != 0) *state.mutable_chief() = job_.chief();
-  for (const auto& [key, worker] : members) {
-    *state.add_workers() = worker.State();
-  }
-  state.set_stop_reason(job_.stop_reason());
-  const auto& ps_incarnations = job_.epoch().ps_incarnations();
-  state.mutable_ps_incarnations()->insert(ps_incarnations.begin(),
-                                          ps_incarnations.end());
-  saves_.AddTo(state);
-  state.mutable_staleness_counts()->Add(members.staleness_counts().begin(),
-                                        members.staleness_counts().end());
-  steps_.AddTo(state);
-  state.set_may_go_on(phase() == DONE && job_.options().may_go_on);
-  state.set_abandoned(end_.abandoned());
-  *state.mutable_stop() = end_.stop();
-  const EvaluationHistory& evaluations = job_.evaluations().history();
-  if (evaluations.global_step() > 0) *state.mutable_evaluations() = evaluations;
-  return state;
-}
-
-std::vector<uint64_t> Coordinator::Incarnations() const {
-  std::vector<uint64_t> incarnations;
-  for (const auto& [key, worker] : job_.members()) {
-    if (worker.registered) incarnations.push_back(worker.sender.incarnation());
-  }
-  return incarnations;
-}
-
-std::vector<TaskKey> Coordinator::ActiveTasks() const {
-  const std::set<TaskKey> active = job_.members().Active();
-  return {active.begin(), active.end()};
-}
-
 // ---- Steps and their end ----------------------------------------------------
 
 absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
@@ -411,7 +398,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
   if (request.stays() && (phase() != STOPPING ||
                           !job_.epoch().IsCurrent(request.model_epoch(),
                                                   request.ps_incarnation()))) {
-    *reply.mutable_state() = State();
+    *reply.mutable_state() = StateFor(KeyOf(request.sender()));
     return reply;
   }
   steps_.ReturnGrant(*worker, LeaveReason::kFinishes, now);
@@ -420,7 +407,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
     worker->state =
         request.stays() ? MemberState::kStaying : MemberState::kFinished;
     worker->unsaved = worker->awaited = request.unsaved();
-    job_.RaiseVersion();
+    TellOf(*worker, now);
   } else if (!request.stays()) {
     worker->state = MemberState::kFinished;
   }
@@ -434,7 +421,7 @@ absl::StatusOr<FinishReply> Coordinator::Finish(const FinishRequest& request,
   }
   steps_.CheckRounds(now);
   end_.Check(now);
-  *reply.mutable_state() = State();
+  *reply.mutable_state() = StateFor(KeyOf(request.sender()));
   return reply;
 }
 

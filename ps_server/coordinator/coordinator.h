@@ -22,6 +22,7 @@
 #include "ps_server/coordinator/job_saves.h"
 #include "ps_server/coordinator/step_scheduler.h"
 #include "ps_server/coordinator/task_guard.h"
+#include "ps_server/coordinator/task_numbers.h"
 #include "ps_server/coordinator/watches.h"
 
 namespace muster {
@@ -45,6 +46,7 @@ struct WatchAnswer {
 //
 //   request     | INITIAL        | RUNNING        | STOPPING      | DONE
 //   ------------+----------------+----------------+---------------+-----------
+//   AssignTask  | the worker's index is kept for it
 //   Register    | a member, if Admission and TaskGuard let it in | told so, or
 //               |                |                |               | INITIAL
 //   Watch       | answered when the state changes, and in time
@@ -82,6 +84,7 @@ class Coordinator {
   // by `method` of a Coordinator.
   template <typename Visit>
   static void VisitCalls(const Visit& visit) {
+    visit(kAssignTaskCall, &Coordinator::AssignTask);
     visit(kRegisterCall, &Coordinator::Register);
     visit(kBeginEpochCall, &Coordinator::BeginEpoch);
     visit(kCommitEpochCall, &Coordinator::CommitEpoch);
@@ -97,6 +100,9 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
+  // The index of a worker whose cluster lists none. Repeatable.
+  absl::StatusOr<AssignTaskReply> AssignTask(const AssignTaskRequest& request,
+                                             absl::Time now);
   absl::StatusOr<RegisterReply> Register(const RegisterRequest& request,
                                          absl::Time now);
   // OK: TakeAnswers gives the answer, at once or later. `watch_id` is the
@@ -151,6 +157,8 @@ class Coordinator {
   absl::Time NextDeadline() const;
 
   JobState State() const;
+  // Those who watch the whole job and know an older version are told.
+  int64_t told_version() const { return job_.versions().told(); }
   // The incarnations of the tasks that have registered.
   std::vector<uint64_t> Incarnations() const;
   // The tasks that train, or wait to.
@@ -165,7 +173,7 @@ class Coordinator {
   // No task is here, and none has ever had a model.
   bool IsVoid() const {
     return phase() != RUNNING && job_.epoch().committed() == 0 &&
-           !job_.members().IsAnyWaitedFor();
+           !job_.members().IsAnyWaitedFor() && !numbers_.IsKept();
   }
   // As JobState.abandoned.
   const std::string& abandoned() const { return end_.abandoned(); }
@@ -184,6 +192,15 @@ class Coordinator {
   absl::Status CheckLease(absl::string_view request, const Sender& sender,
                           absl::Time now);
   void Hear(CoordinatorWorker& worker, absl::Time now);
+  // It has come, gone, or is back.
+  void TellOf(const CoordinatorWorker& worker, absl::Time now);
+  // Is that caller told of all members? A worker is of itself and the chief.
+  bool WatchesAll(const TaskKey& asker) const;
+  // The state as the caller is told it.
+  JobState StateFor(const TaskKey& asker) const;
+  // The state without the members.
+  JobState StateOfJob() const;
+  void AddTo(JobState& state, const CoordinatorWorker& worker) const;
   // The sender's record, which makes it a member.
   CoordinatorWorker& AdmitSender(const Sender& sender, absl::Time now);
   void ExpelAllBut(const TaskKey& key, absl::Time now);
@@ -205,6 +222,7 @@ class Coordinator {
   Admission admission_;
   AgreedData data_;
   TaskGuard guard_;
+  TaskNumbers numbers_;
   JobSaves saves_;
   StepScheduler steps_;
   JobEnd end_;

@@ -13,7 +13,8 @@ namespace muster {
 // Whether a request of this type may be the first that ps task 0 hears of a
 // namespace's job. All others are of members.
 template <typename Request>
-inline constexpr bool kBringsJob = std::is_same_v<Request, RegisterRequest>;
+inline constexpr bool kBringsJob = std::is_same_v<Request, RegisterRequest> ||
+                                   std::is_same_v<Request, AssignTaskRequest>;
 
 // The settings of a namespace's job, where those of the default one are
 // `options`: a named one lists no tasks, its are those that come.

@@ -8,7 +8,7 @@ bool SameProcess(const Sender& a, const Sender& b) {
 
 void JobRecord::SetPhase(JobPhase phase) {
   phase_ = phase;
-  ++version_;
+  RaiseVersion();
 }
 
 void JobRecord::Stop(std::string reason) {

@@ -15,6 +15,7 @@
 #include "ps_server/coordinator/members.h"
 #include "ps_server/coordinator/model_epoch.h"
 #include "ps_server/coordinator/row_leases.h"
+#include "ps_server/coordinator/state_versions.h"
 #include "ps_server/coordinator/step_budget.h"
 
 namespace muster {
@@ -54,8 +55,10 @@ class JobRecord {
   const JobEvaluations& evaluations() const { return evaluations_; }
 
   // The version rises with each change that those who watch are to see.
-  int64_t version() const { return version_; }
-  void RaiseVersion(int64_t by = 1) { version_ += by; }
+  int64_t version() const { return versions_.newest(); }
+  void RaiseVersion(int64_t by = 1) { versions_.Raise(by); }
+  StateVersions& versions() { return versions_; }
+  const StateVersions& versions() const { return versions_; }
 
   JobPhase phase() const { return phase_; }
   void SetPhase(JobPhase phase);
@@ -82,7 +85,7 @@ class JobRecord {
   RowLeases leases_;
   JobEvaluations evaluations_;
 
-  int64_t version_ = 1;
+  StateVersions versions_;
   JobPhase phase_ = INITIAL;
   std::string stop_reason_;
   Sender chief_;

@@ -36,6 +36,7 @@ class Members {
   // The task's record, which may be a new one.
   CoordinatorWorker& FindOrAdd(const TaskKey& key);
 
+  size_t size() const { return workers_.size(); }
   // The tasks that take part in the training now.
   std::set<TaskKey> Active() const;
   std::set<TaskKey> Registered() const;

@@ -75,10 +75,8 @@ void StepScheduler::AddTo(JobState& state) const {
   if (attendance_.update().workers() > 0) {
     *state.mutable_update() = attendance_.update();
   }
-  const RowLeases& leases = job_.leases();
-  if (job_.epoch().committed() != 0) *state.mutable_rows() = leases.Counts();
-  for (WorkerState& worker : *state.mutable_workers()) {
-    worker.set_leased_rows(leases.NumRowsOf(KeyOf(worker.sender())));
+  if (job_.epoch().committed() != 0) {
+    *state.mutable_rows() = job_.leases().Counts();
   }
 }
 
@@ -159,7 +157,7 @@ void StepScheduler::Count(const DecidedSteps& steps, absl::Time now) {
   job_.members().Count(steps, now);
   cut_.Add(steps.chosen);
   // Who knows of the end already has the account without these.
-  if (job_.phase() == STOPPING) job_.RaiseVersion();
+  if (job_.phase() == STOPPING) job_.versions().RaiseAccount();
 }
 
 bool StepScheduler::TryGrantTo(const TaskKey& task, const LeaseWish& wish,
@@ -263,8 +261,8 @@ std::vector<StepAnswer> StepScheduler::PopAnswers(absl::Time now) {
     CoordinatorWorker& worker = job_.members().FindOrAdd(step.task);
     const bool granted = job_.phase() == RUNNING && worker.IsActive() &&
                          TryGrantTo(step.task, step.wish, now);
-    if (!granted && gate_->MayWait() && step.state_version == job_.version() &&
-        now < step.until) {
+    if (!granted && gate_->MayWait() &&
+        step.state_version >= job_.versions().told() && now < step.until) {
       waiting_.push_back(std::move(step));
       continue;
     }

@@ -1,6 +1,7 @@
 #include "ps_server/coordinator/watches.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/task_id.h"
@@ -20,18 +21,27 @@ void Watches::Cut(uint64_t watch_id) {
   }
 }
 
-std::vector<uint64_t> Watches::PopAnswered(int64_t state_version,
-                                           absl::Time now) {
-  const auto ends = [state_version, now](const Waiting& watch) {
-    return watch.state_version != state_version || watch.until <= now;
-  };
-  std::vector<uint64_t> answered;
-  for (const Waiting& watch : waiting_) {
-    if (ends(watch)) answered.push_back(watch.watch_id);
+void Watches::CutOf(const TaskKey& asker) {
+  for (Waiting& watch : waiting_) {
+    if (watch.asker == asker) watch.until = absl::InfinitePast();
   }
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), ends),
-                 waiting_.end());
-  return answered;
+}
+
+std::vector<Watches::Waiting> Watches::PopAnswered(
+    const StateVersions& versions, absl::Time now) {
+  const auto waits = [&versions, now](const Waiting& watch) {
+    const int64_t told =
+        watch.watches_all ? versions.told() : versions.told_to_workers();
+    // A larger version is that of a former ps task 0.
+    return watch.until > now && watch.state_version >= told &&
+           watch.state_version <= versions.newest();
+  };
+  const auto answered =
+      std::stable_partition(waiting_.begin(), waiting_.end(), waits);
+  std::vector<Waiting> popped(std::make_move_iterator(answered),
+                              std::make_move_iterator(waiting_.end()));
+  waiting_.erase(answered, waiting_.end());
+  return popped;
 }
 
 absl::Time Watches::NextDeadline() const {

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
+#include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/members.h"
+#include "ps_server/coordinator/state_versions.h"
 
 namespace muster {
 
@@ -16,30 +19,33 @@ namespace muster {
 // thread-safe; no clock.
 class Watches {
  public:
+  struct Waiting {
+    uint64_t watch_id;
+    TaskKey asker;
+    // It is told of all members, not as a worker.
+    bool watches_all;
+    int64_t state_version;
+    absl::Time until;
+  };
+
   // One a task, and as many whose callers have asked again.
   static constexpr size_t kMost = 2 * Members::kMaxTasks;
 
   // Errors: ResourceExhausted if there is no room for this one.
   absl::Status CheckRoom(const WatchRequest& request) const;
   // REQUIRES: CheckRoom.
-  void Add(uint64_t watch_id, int64_t state_version, absl::Time until) {
-    waiting_.push_back({watch_id, state_version, until});
-  }
+  void Add(Waiting watch) { waiting_.push_back(std::move(watch)); }
   // It waits no longer.
   void Cut(uint64_t watch_id);
-  // Removes those that are answered now, and returns their ids in the order in
-  // which they came.
-  std::vector<uint64_t> PopAnswered(int64_t state_version, absl::Time now);
+  void CutOf(const TaskKey& asker);
+  // Removes those that are answered now, and returns them in the order in which
+  // they came.
+  std::vector<Waiting> PopAnswered(const StateVersions& versions,
+                                   absl::Time now);
   // The time at which the first ends; InfiniteFuture if none waits.
   absl::Time NextDeadline() const;
 
  private:
-  struct Waiting {
-    uint64_t watch_id;
-    int64_t state_version;
-    absl::Time until;
-  };
-
   std::vector<Waiting> waiting_;
 };
 

@@ -136,9 +136,10 @@ void CoordinationServer::SayWait(Job& job, absl::Time now) {
   if (!options_.awaited) return;
   const Coordinator& coordinator = job.coordinator;
   // Steps do not raise the version; what matters then does.
-  if (coordinator.phase() == INITIAL ||
-      coordinator.state_version() != job.awaited_version) {
-    job.awaited_version = coordinator.state_version();
+  if ((coordinator.phase() == INITIAL && now >= job.awaited_due) ||
+      coordinator.told_version() != job.awaited_version) {
+    job.awaited_version = coordinator.told_version();
+    job.awaited_due = now + StateVersions::kPause;
     job.awaited = options_.awaited(job.space, coordinator.State());
   }
   if (coordinator.phase() == DONE) job.awaited = coordinator.DescribeUntold();

@@ -91,6 +91,8 @@ class CoordinationServer : public Link {
     // The words of options_.awaited for the state of this version.
     std::string awaited;
     int64_t awaited_version = 0;
+    // While it is INITIAL, asked again from then on.
+    absl::Time awaited_due = absl::InfinitePast();
     WaitReporter waiting;
   };
 

@@ -10,6 +10,8 @@ from .failure import Failure, nearest
 JOBS = ("ps", "chief", "worker", "evaluator")
 # Other names of a job.
 CHIEF_NAMES = ("master", "coordinator")
+# In the place of the workers' addresses, or of an index: whoever comes.
+ANY = "any"
 HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?\.?$")
 TOKEN = re.compile(r'\s+|#[^\n]*|("(?:[^"\\\n])*"|[A-Za-z_]+|\d+|[{}:])')
 
@@ -82,6 +84,8 @@ def _json_tasks(text, path):
     if not isinstance(jobs, dict):
         raise Failure("%s: wanted jobs with addresses" % path)
     for job, tasks in jobs.items():
+        if (job, tasks) == ("worker", ANY):
+            continue
         if isinstance(tasks, list):
             tasks = dict(enumerate(tasks))
         if not isinstance(tasks, dict):

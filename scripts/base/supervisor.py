@@ -33,10 +33,13 @@ class Supervisor(TaskLoop):
     """One run. A task is a local_tasks.Task, or has the same methods and
     fields."""
 
-    def __init__(self, printer, max_restarts=0):
+    def __init__(self, printer, max_restarts=0, min_workers=None):
+        """With `min_workers` the others go on without a worker, but not
+        without the chief, while so many are left."""
         super().__init__()
         self.printer = printer
         self.max_restarts = max_restarts
+        self.min_workers = min_workers
         self.tasks = []
         self.root_cause = None
         # At the deadline the tasks that still run get the next of these.
@@ -168,8 +171,23 @@ class Supervisor(TaskLoop):
             if self.running():
                 self.expect_the_end()
 
+    def workers_left(self):
+        """Those that have not failed."""
+        return sum(task.exit_code in (None, 0) or task.restart_at is not None
+                   for task in self.tasks if task.job == "worker")
+
     def is_dispensable(self, task):
-        """Says so of an evaluator, without which the training goes on."""
+        """Says so of an evaluator, and of a worker while enough are left:
+        without them the training goes on."""
+        if (task.job == "worker" and task.index and self.min_workers and
+                self.workers_left() >= self.min_workers):
+            if not self.is_ending():
+                self.printer.say("[%s] ended with exit code %d%s; the training "
+                                 "goes on, workers of this launcher: %d" % (
+                                     task.name, task.exit_code,
+                                     describe(task.exit_code),
+                                     self.workers_left()))
+            return True
         if task.job == "evaluator" and not self.is_ending():
             self.printer.say("[%s] ended with exit code %d%s; the training "
                              "goes on" % (task.name, task.exit_code,

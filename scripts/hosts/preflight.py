@@ -110,11 +110,12 @@ class Preflight:
                          "on all hosts" % (
                              row.version, self.rows[0].channel.name, first))
 
-    def reach(self, listeners):
+    def reach(self, listeners, others=()):
         """Each host connects to the others' first port; `listeners`: the
-        channels of hosts to which others must get."""
+        channels of hosts to which others must get; and to `others`, [host,
+        port] of tasks that run."""
         for row in self.good():
-            row.channel.tell("reach", addresses=[
+            row.channel.tell("reach", addresses=list(others) + [
                 [other.channel.host.address, other.ports[0]]
                 for other in self.good()
                 if other.channel in listeners and other is not row])

@@ -345,10 +345,11 @@ class TestCase(unittest.TestCase):
             *flags])
 
     def start_worker(self, cluster, index, *flags, under=()):
-        """`under`: the command that runs it, such as a tracer's."""
-        process = self.start("worker %d" % index, [
+        """`index` may be "any"; `under`: the command that runs it, such as a
+        tracer's."""
+        process = self.start("worker %s" % index, [
             *under, worker(), "--cluster=" + cluster,
-            "--task_index=%d" % index, *link_flags(), *flags])
+            "--task_index=%s" % index, *link_flags(), *flags])
         if link_flags() and not any(
                 flag.startswith("--link=") for flag in flags):
             self._linked_workers.append(process)

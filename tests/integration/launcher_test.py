@@ -151,6 +151,15 @@ class LauncherTest(harness.TestCase):
         self.assertIn(os.path.join(self.train_dir, "result.json"),
                       launcher.output)
 
+    def test_prints_how_often_each_example_was_trained_on(self):
+        launcher = self.launch(
+            'mkdir -p "$DIR/train"; echo \'{"global_step": 10, "wall_s": 1, '
+            '"coverage": "each of 400 examples was trained on once"}\' '
+            '> "$DIR/train/result.json"; touch "$DIR/done"', "--workers=1")
+        self.assertEqual(launcher.wait(), 0)
+        self.assertIn("[train_local] each of 400 examples was trained on once\n",
+                      launcher.output)
+
     def test_prints_the_loss_where_there_is_no_accuracy(self):
         for figures, said in (
                 ('"test_loss": 0.25', "test loss 0.2500 after 10 global steps"),

@@ -96,13 +96,16 @@ class Checkpoint:
 class Job:
     """The tasks of one cluster and their train_dir."""
 
-    def __init__(self, test, ps, workers, flags, ps_flags, name="train"):
+    def __init__(self, test, ps, workers, flags, ps_flags, name="train",
+                 training=None):
+        """`training`: a file's path; by default one of TRAINING."""
         self._test = test
         self.cluster = test.write_cluster(ps=ps, workers=workers,
                                           name=name + ".json")
         self.train_dir = test.path(name)
-        self._flags = [
-            "--training=" + test.write("training.textproto", TRAINING),
+        self.flags = [
+            "--training=" + (training or test.write("training.textproto",
+                                                    TRAINING)),
             "--train_dir=" + self.train_dir, "--compute_threads=1",
             "--progress_every=0.05", *flags]
         self._ps_flags = ps_flags
@@ -125,7 +128,7 @@ class Job:
 
     def start_worker(self, index, *flags):
         self.workers[index] = self._test.start_worker(
-            self.cluster, index, *self._flags, *flags)
+            self.cluster, index, *self.flags, *flags)
         return self.workers[index]
 
     def start(self, chief_last=False):

@@ -44,12 +44,10 @@ LoadEvent ModelLoader::LoadNow(const LoadModel& epoch) {
                       options_.placed->definition.optimizer);
   const std::string what = absl::StrCat("restore ", reader.path());
   if (!compatible.ok()) return LoadEvent{Annotate(compatible, what), true};
-  absl::StatusOr<RestoredPositions> positions =
-      RestorePositions(reader.manifest(), options_.tasks, options_.rows);
-  if (!positions.ok()) {
-    return LoadEvent{Annotate(positions.status(), what), true};
-  }
-  absl::StatusOr<LoadedModel> restored = Restore(reader, *std::move(positions));
+  absl::StatusOr<RestoredRows> rows =
+      RestoreRows(reader.manifest(), options_.tasks, options_.rows);
+  if (!rows.ok()) return LoadEvent{Annotate(rows.status(), what), true};
+  absl::StatusOr<LoadedModel> restored = Restore(reader, *std::move(rows));
   const bool unusable = IsOfFile(restored.status());
   return LoadEvent{std::move(restored), unusable};
 }
@@ -90,7 +88,7 @@ int64_t ModelLoader::SavedEpoch() {
 }
 
 absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
-                                                 RestoredPositions positions) {
+                                                 RestoredRows rows) {
   RETURN_IF_ERROR(
       options_.client->chief().Define(options_.placed->definition).status());
   for (const CheckpointPiece& piece : reader.pieces()) {
@@ -102,17 +100,15 @@ absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
   LoadedModel loaded;
   loaded.global_step = manifest.global_step();
   loaded.examples = manifest.examples();
-  loaded.workers = std::move(positions.workers);
-  loaded.start_position = std::move(positions.start);
+  loaded.workers = std::move(rows.workers);
+  loaded.ledger = std::move(rows.ledger);
   loaded.evaluations = manifest.evaluations();
   loaded.reached =
       IsPlateauReached(options_.goal.stop, loaded.evaluations)
           ? "plateau"
           : ReachedByChief(reader.path(), options_.goal, options_.reporter);
   options_.reporter.Info(absl::StrCat("restored ", reader.path()));
-  if (!positions.note.empty()) {
-    options_.reporter.Info(positions.note);
-  }
+  if (!rows.note.empty()) options_.reporter.Info(rows.note);
   if (options_.read_from.space.has_value()) {
     options_.reporter.Info(absl::StrCat(
         GivenWeights(), " is not used: train_dir ", options_.train_dir,

@@ -15,7 +15,7 @@
 #include "proto/checkpoint.pb.h"
 #include "worker/checkpoint/initial_weights.h"
 #include "worker/checkpoint/namespace_weights.h"
-#include "worker/checkpoint/worker_positions.h"
+#include "worker/checkpoint/restored_rows.h"
 #include "worker/client/parameter_client.h"
 #include "worker/executor/compiled_model.h"
 #include "worker/session/job_goal.h"
@@ -69,7 +69,7 @@ class ModelLoader : public ModelSource {
   LoadEvent LoadNow(const LoadModel& epoch);
   // The model of a checkpoint that was found to be usable.
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
-                                      RestoredPositions positions);
+                                      RestoredRows rows);
   void SayIfDataChanged(const CheckpointManifest& manifest) const;
   // The flag of the given weights; "" if there are none.
   std::string GivenWeights() const;

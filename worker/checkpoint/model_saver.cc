@@ -13,7 +13,6 @@
 #include "common/rpc/call_table.h"
 #include "common/tensor/shape.h"
 #include "worker/checkpoint/held_steps.h"
-#include "worker/checkpoint/worker_positions.h"
 #include "worker/client/call_status.h"
 #include "worker/client/link/blocking_call.h"
 
@@ -25,14 +24,12 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 // held: a machine that was stopped for a moment.
 constexpr int kCutAttempts = 5;
 
-// The job's state now: a Watch for anything but a version that never is.
-absl::StatusOr<JobState> CurrentState(Link* coordination, const Clock& clock,
-                                      const Sender& sender) {
-  WatchRequest request;
-  *request.mutable_sender() = sender;
-  request.set_state_version(-1);
-  return BlockingCall<JobState>(clock, [&](auto done) {
-    coordination->Call(kWatchCall, request, clock.Now() + kCallTimeout,
+// Has ps task 0 remember the rows of steps from now on; returns the job's
+// state.
+absl::StatusOr<BeginCutReply> BeginCut(Link* coordination, const Clock& clock,
+                                       const BeginCutRequest& request) {
+  return BlockingCall<BeginCutReply>(clock, [&](auto done) {
+    coordination->Call(kBeginCutCall, request, clock.Now() + kCallTimeout,
                        std::move(done));
   });
 }
@@ -125,28 +122,37 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::CutOnce() const {
 }
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::CutRunningSteps() const {
+  BeginCutRequest begin;
+  *begin.mutable_sender() = options_.sender;
+  begin.set_model_epoch(model_epoch_);
+  ASSIGN_OR_RETURN(BeginCutReply begun,
+                   BeginCut(options_.coordination, *options_.clock, begin));
   Moment moment;
-  ASSIGN_OR_RETURN(
-      moment.state,
-      CurrentState(options_.coordination, *options_.clock, options_.sender));
+  moment.state = std::move(*begun.mutable_state());
   ASSIGN_OR_RETURN(moment.cuts, options_.client->chief().BeginSnapshot());
   const std::vector<HeldStep> held = StepsOnAllShards(moment.cuts);
-  if (held.empty()) return moment;
-  ConfirmCutRequest request;
-  *request.mutable_sender() = options_.sender;
-  request.set_model_epoch(model_epoch_);
-  request.mutable_held()->Assign(held.begin(), held.end());
-  ASSIGN_OR_RETURN(
-      const ConfirmCutReply reply,
-      BlockingCall<ConfirmCutReply>(*options_.clock, [&](auto done) {
-        options_.coordination->Call(kConfirmCutCall, request,
-                                    options_.clock->Now() + kCallTimeout,
-                                    std::move(done));
-      }));
+  ASSIGN_OR_RETURN(ConfirmCutReply reply, ConfirmCut(held));
+  moment.ledger = std::move(*reply.mutable_ledger());
+  moment.ledger.set_repeated(moment.ledger.repeated() +
+                             RowsOfPartialSteps(moment.cuts, held, moment.state,
+                                                options_.rows.worker_rows));
   const int64_t reported = moment.state.global_step();
   RETURN_IF_ERROR(CountHeldSteps(reply, &moment.state));
   moment.has_unreported = moment.state.global_step() > reported;
   return moment;
+}
+
+absl::StatusOr<ConfirmCutReply> ModelSaver::ConfirmCut(
+    absl::Span<const HeldStep> held) const {
+  ConfirmCutRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_model_epoch(model_epoch_);
+  request.mutable_held()->Assign(held.begin(), held.end());
+  return BlockingCall<ConfirmCutReply>(*options_.clock, [&](auto done) {
+    options_.coordination->Call(kConfirmCutCall, request,
+                                options_.clock->Now() + kCallTimeout,
+                                std::move(done));
+  });
 }
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::CutPausedRounds() const {
@@ -155,7 +161,7 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::CutPausedRounds() const {
       options_.client->chief().BeginSnapshot(held.token());
   options_.rounds->Release();
   RETURN_IF_ERROR(cuts.status());
-  return Moment{held.state(), *std::move(cuts)};
+  return Moment{held.state(), *std::move(cuts), held.ledger()};
 }
 
 CheckpointManifest ModelSaver::MakeManifest(const Moment& moment) const {
@@ -170,7 +176,7 @@ CheckpointManifest ModelSaver::MakeManifest(const Moment& moment) const {
   manifest.set_saved_unix_ms(absl::ToUnixMillis(options_.wall_now()));
   manifest.set_trained_s(absl::ToDoubleSeconds(Trained(options_.clock->Now())));
   *manifest.mutable_optimizer() = options_.placed->definition.optimizer;
-  SavePositions(state, options_.tasks, &manifest);
+  SaveRows(state, moment.ledger, options_.rows, &manifest);
   for (size_t i = 0; i < moment.cuts.size(); ++i) {
     AddCut(static_cast<int>(i), moment.cuts[i], &manifest);
   }

@@ -25,6 +25,7 @@
 #include "proto/checkpoint.pb.h"
 #include "proto/coordination_service.pb.h"
 #include "proto/evaluation_history.pb.h"
+#include "worker/checkpoint/restored_rows.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/checkpoint_saver.h"
 #include "worker/session/round_pauser.h"
@@ -54,8 +55,8 @@ class ModelSaver {
     // the same update. Entered by the saver.
     RoundPauser* rounds = nullptr;
     const PlacedModel* placed = nullptr;
-    // Who takes steps.
-    std::vector<TaskId> tasks;
+    // What the run takes.
+    TakenRows rows;
     // The slots of each trainable parameter, without "t".
     std::vector<std::string> slots;
     int64_t seed = 0;
@@ -86,10 +87,11 @@ class ModelSaver {
 
  private:
   using Cuts = std::vector<BeginSnapshotReply>;
-  // The shards' cuts, and the job's state that goes with them.
+  // The shards' cuts, and the job's state and rows that go with them.
   struct Moment {
     JobState state;
     Cuts cuts;
+    RowLedger ledger;
     // As PendingSave's.
     bool has_unreported = false;
   };
@@ -101,6 +103,8 @@ class ModelSaver {
   // While steps are applied: the cuts say which of them they hold, and the
   // state counts those that all of them do.
   absl::StatusOr<Moment> CutRunningSteps() const;
+  absl::StatusOr<ConfirmCutReply> ConfirmCut(
+      absl::Span<const HeldStep> held) const;
 
   CheckpointManifest MakeManifest(const Moment& moment) const;
   // `best`: they were evaluated to be the manifest's best ones.

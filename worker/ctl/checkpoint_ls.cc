@@ -21,6 +21,7 @@
 #include "common/checkpoint/posix_file_system.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/cluster/task_id.h"
+#include "common/rows/row_ranges.h"
 #include "common/tensor/dtype.h"
 #include "worker/ctl/checkpoint_path.h"
 #include "worker/ctl/verb.h"
@@ -29,6 +30,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxKindChars = 40;
+// As many ranges as a line shows.
+constexpr int kMaxRanges = 4;
 
 std::string ShapeOf(const CheckpointPiece& piece) {
   if (piece.slot == kUpdateCountsSlot) {
@@ -58,16 +61,44 @@ std::string Table(const CheckpointReader& reader) {
   return text;
 }
 
+// "" of a manifest with a ledger.
 std::string DescribePosition(const CheckpointManifest& manifest,
                              const WorkerPosition& worker) {
+  if (manifest.has_ledger()) return "";
   if (manifest.format_version() < kFirstFormatWithPositions) {
-    return absl::StrCat("data_position=", worker.data_position());
+    return absl::StrCat("data_position=", worker.data_position(), " ");
   }
   const DataPosition& position = worker.position();
-  return absl::StrFormat("position=%s epoch=%d rows=%d step_rows=%d",
+  return absl::StrFormat("position=%s epoch=%d rows=%d step_rows=%d ",
                          EscapeForLog(position.kind(), kMaxKindChars),
                          position.epoch(), position.rows(),
                          position.step_rows());
+}
+
+// "  rows done=35: all before 40 (epoch 0, row 40 of 200) but 5 (rows 30 to
+// 34); 5 trained on twice, 10 passed over".
+std::string DescribeLedger(const RowLedger& ledger) {
+  RowLease shown;
+  int64_t undone = 0;
+  for (const RowRange& range : ledger.undone()) {
+    undone += range.rows();
+    if (shown.ranges_size() < kMaxRanges) *shown.add_ranges() = range;
+  }
+  std::string text = absl::StrCat("  rows done=", ledger.front() - undone,
+                                  ": all before ", ledger.front());
+  if (ledger.epoch_rows() > 0) {
+    absl::StrAppend(&text, " (epoch ", ledger.front() / ledger.epoch_rows(),
+                    ", row ", ledger.front() % ledger.epoch_rows(), " of ",
+                    ledger.epoch_rows(), ")");
+  }
+  if (undone > 0) {
+    const int more = ledger.undone_size() - shown.ranges_size();
+    absl::StrAppend(&text, " but ", undone, " (", DescribeRows(shown),
+                    more > 0 ? absl::StrCat(" and ", more, " more ranges") : "",
+                    ")");
+  }
+  return absl::StrCat(text, "; ", ledger.repeated(), " trained on twice, ",
+                      ledger.skipped(), " passed over\n");
 }
 
 std::string Describe(const CheckpointReader& reader) {
@@ -78,8 +109,9 @@ std::string Describe(const CheckpointReader& reader) {
       reader.path(), SummaryOf(reader), manifest.format_version(),
       manifest.muster_version(), manifest.fingerprint(), manifest.seed(),
       manifest.examples(), manifest.optimizer().name());
+  if (manifest.has_ledger()) text += DescribeLedger(manifest.ledger());
   for (const WorkerPosition& worker : manifest.workers()) {
-    absl::StrAppendFormat(&text, "  %s %s steps=%d examples=%d\n",
+    absl::StrAppendFormat(&text, "  %s %ssteps=%d examples=%d\n",
                           TaskName(MakeTaskId(worker.job(), worker.index())),
                           DescribePosition(manifest, worker), worker.steps(),
                           worker.examples());

@@ -22,6 +22,7 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/aligned_buffer.h"
 #include "common/tensor/shape.h"
+#include "proto/row_ledger.pb.h"
 #include "proto/training.pb.h"
 #include "worker/ctl/training_flag.h"
 #include "worker/ctl/verb.h"
@@ -181,7 +182,18 @@ absl::Status MeasureBatches(const Bench& bench, std::string* out) {
       });
   ASSIGN_OR_RETURN(const std::unique_ptr<InputPipeline> pipeline,
                    InputPipeline::Create(data, options));
+  // Those of the next batch, and of as many as are prepared ahead.
+  std::vector<RowLease> leases;
+  int64_t place = 0;
   const auto run = [&]() -> absl::StatusOr<int64_t> {
+    for (; static_cast<int64_t>(leases.size()) <= options.prefetch;
+         place += options.batch_size) {
+      RowRange* const range = leases.emplace_back().add_ranges();
+      range->set_first(place);
+      range->set_rows(options.batch_size);
+    }
+    pipeline->SetLeases(leases, StreamPass());
+    leases.erase(leases.begin());
     RETURN_IF_ERROR(pipeline->Next().status());
     return options.batch_size;
   };

@@ -18,17 +18,30 @@ std::string StateOf(const WorkerState& worker) {
   return worker.finished() ? "finished" : "trains";
 }
 
+std::string DescribeRows(const RowCounts& rows) {
+  std::string text = absl::StrCat(
+      "  rows done=", rows.done(), " leased=", rows.leased(),
+      " returned=", rows.returned(), " trained_on_twice=", rows.repeated(),
+      " passed_over=", rows.skipped());
+  if (rows.epoch_rows() > 0) {
+    absl::StrAppend(&text, " epoch=", rows.epoch_rows());
+  }
+  return text + "\n";
+}
+
 std::string DescribeJob(const JobState& job) {
   std::string text = absl::StrCat(
       "job ", JobPhase_Name(job.phase()), " step=", job.global_step(),
       " examples=", job.examples(), " model_epoch=", job.model_epoch(),
       job.stop_reason().empty() ? "" : " stopped by ",
       EscapeForLog(job.stop_reason(), 200), "\n");
+  text += DescribeRows(job.rows());
   for (const WorkerState& worker : job.workers()) {
     absl::StrAppend(&text, "  ",
                     EscapeForLog(TaskName(worker.sender().task()), 80), " ",
                     StateOf(worker), " steps=", worker.steps(),
-                    " examples=", worker.examples(), "\n");
+                    " examples=", worker.examples(),
+                    " leased_rows=", worker.leased_rows(), "\n");
   }
   return text;
 }

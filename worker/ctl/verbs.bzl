@@ -24,10 +24,12 @@ VERBS = {
         "//common/checkpoint:manifest",
         "//common/checkpoint:posix_file_system",
         "//common/checkpoint:train_dir",
+        "//common/rows:row_ranges",
     ],
     "checkpoint_verify": [":checkpoint_path"],
     "data_bench": [
         ":training_flag",
+        "//proto:row_ledger",
         "//worker/input:bad_records",
         "//worker/input:input_pipeline",
         "//worker/input:input_threads",

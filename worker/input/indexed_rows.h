@@ -7,51 +7,45 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "worker/input/bad_records.h"
+#include "proto/row_ledger.pb.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_order.h"
 #include "worker/input/data_set/data_set.h"
 #include "worker/input/map_threads.h"
-#include "worker/input/row_position.h"
 #include "worker/input/step_source.h"
 
 namespace muster {
 
-// The rows of a data set in the order of DataOrder.
+// The rows of a data set by place, each epoch's in the order of DataOrder. A
+// lease may go over an epoch's end.
 class IndexedRows : public StepSource {
  public:
-  // `data_set` and `bad_records` outlive it; a null `bad_records`: a bad row is
-  // an error. Else the next good one in the epoch's order takes its place, also
-  // if that is another worker's: a function of seed, epoch and place, like all
-  // else. Errors: those of DataOrder::Create; InvalidArgument if the order is
-  // too large for the memory.
+  // `data_set` outlives it. In the place of a bad row is the next good one in
+  // the epoch's order, whoever has that: a function of seed, epoch and place,
+  // like all else. Errors: InvalidArgument if the data set is smaller than one
+  // step of this worker, or the orders are too large for the memory.
   static absl::StatusOr<std::unique_ptr<StepSource>> Create(
-      const DataSet* data_set, const DataOrder::Options& order, int threads,
-      BadRecords* bad_records);
+      const DataSet* data_set, const Options& options);
 
   Batch MakeBatch() const override;
-  absl::StatusOr<RowPosition> Fill(const RowPosition& position,
-                                   absl::Span<Batch> batches) override;
+  absl::Status Fill(const RowLease& lease, absl::Span<Batch> batches) override;
   void Stop() override { threads_.Stop(); }
-  uint64_t StepNumber(const RowPosition& after) const override {
-    return order_.StepNumber(after);
-  }
-  int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
-  int64_t step_rows() const override { return order_.step_rows(); }
-  RowOrder order() const override { return RowOrder::kPermutation; }
+  int64_t epoch_rows() const override { return order_.num_examples(); }
 
  private:
-  IndexedRows(const DataSet* data_set, DataOrder order, int64_t batch_size,
-              int threads, BadRecords* bad_records);
+  IndexedRows(const DataSet* data_set, const Options& options);
 
-  // Reads the row at this place of an epoch's order.
-  absl::Status Read(absl::Span<const int64_t> order, int64_t place,
+  // Fills a step's rows from row `begin` of its batches on with those of
+  // `range`, which is of one epoch.
+  absl::Status FillRange(const RowRange& range, int64_t begin,
+                         absl::Span<Batch> batches);
+  // Reads the row at this index of an epoch's order.
+  absl::Status Read(absl::Span<const int64_t> order, int64_t index,
                     int64_t epoch, const ExampleMemory& into) const;
 
   // Constant after construction.
   const DataSet* const data_set_;
-  const int64_t batch_size_;
-  BadRecords* const bad_records_;
+  const Options options_;
 
   DataOrder order_;
   MapThreads threads_;

@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 #include "common/process/memory_limit.h"
-#include "worker/input/data_order.h"
+#include "common/rows/row_ranges.h"
 #include "worker/input/indexed_rows.h"
 #include "worker/input/input_threads.h"
 #include "worker/input/row_weights.h"
@@ -41,22 +41,16 @@ absl::Status CheckBatches(const Shape& example_shape, int64_t num_targets,
       SaturatingProduct(rows, row_bytes), OwnMemoryLimit());
 }
 
-DataOrder::Options OrderOptions(const InputPipeline::Options& options) {
-  DataOrder::Options order;
-  order.seed = options.seed;
-  order.shuffle = options.shuffle;
-  order.batch_size = options.batch_size;
-  order.batches_per_step = options.batches_per_step;
-  order.worker_index = options.worker_index;
-  order.num_workers = options.num_workers;
-  return order;
-}
-
 absl::Status CheckOptions(const InputPipeline::Options& options) {
   if (options.prefetch < 0 || options.prefetch > kMaxPrefetch) {
     return absl::InvalidArgumentError(
         absl::StrCat("input.prefetch: wanted 0 to ", kMaxPrefetch, ", found ",
                      options.prefetch));
+  }
+  if (options.batch_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.batch_size: wanted a positive number, found ",
+                     options.batch_size));
   }
   if (options.batches_per_step < 1 || options.batches_per_tower < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -73,19 +67,15 @@ absl::Status CheckOptions(const InputPipeline::Options& options) {
 
 absl::StatusOr<std::unique_ptr<StepSource>> MakeSource(
     const InputData& data, const InputPipeline::Options& options) {
-  const DataOrder::Options order = OrderOptions(options);
   if (data.data_set != nullptr) {
     RETURN_IF_ERROR(CheckBatches(data.data_set->example_shape(),
                                  data.data_set->num_targets(), options));
-    return IndexedRows::Create(data.data_set, order, options.threads,
-                               options.bad_records);
+    return IndexedRows::Create(data.data_set, options);
   }
   ASSIGN_OR_RETURN(std::unique_ptr<ExampleStream> stream, data.open_stream());
   RETURN_IF_ERROR(
       CheckBatches(stream->example_shape(), stream->num_targets(), options));
-  return StreamedRows::Create(
-      std::move(stream),
-      {order, options.shuffle_buffer, options.threads, options.bad_records});
+  return std::make_unique<StreamedRows>(std::move(stream), options);
 }
 
 }  // namespace
@@ -95,14 +85,12 @@ absl::StatusOr<std::unique_ptr<InputPipeline>> InputPipeline::Create(
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(std::unique_ptr<StepSource> source,
                    MakeSource(data, options));
-  ASSIGN_OR_RETURN(const RowPosition start,
-                   ReadRowPosition(options.start, source->order()));
-  return absl::WrapUnique(new InputPipeline(std::move(source), options, start));
+  return absl::WrapUnique(new InputPipeline(std::move(source), options));
 }
 
 InputPipeline::InputPipeline(std::unique_ptr<StepSource> source,
-                             const Options& options, const RowPosition& start)
-    : options_(options), source_(std::move(source)), position_(start) {
+                             const Options& options)
+    : options_(options), source_(std::move(source)) {
   // One more than is prepared: the caller reads it.
   batches_.resize(StepsAhead(options) + 1);
   for (StepBatches& step : batches_) {
@@ -115,7 +103,10 @@ InputPipeline::InputPipeline(std::unique_ptr<StepSource> source,
     for (StepBatches& step : batches_) free_.push_back(&step);
   }
   if (options.prefetch > 0) {
-    thread_ = options_.clock->StartThread([this, start] { Prepare(start); });
+    thread_ = options_.clock->StartThread([this] {
+      while (PrepareStep()) {
+      }
+    });
   }
 }
 
@@ -130,74 +121,109 @@ void InputPipeline::Stop() {
   stopped_ = true;
 }
 
-absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
-  if (thread_ == nullptr) {
-    Fill(position_, &batches_[0]);
-    const absl::Status& filled = batches_[0].status;
-    if (absl::IsCancelled(filled)) return StoppedError("input");
-    RETURN_IF_ERROR(filled);
-    position_ = batches_[0].after;
-    preparation_ = batches_[0].preparation;
-    return absl::MakeConstSpan(batches_[0].batches);
+void InputPipeline::SetLeases(absl::Span<const RowLease> leases,
+                              const StreamPass& pass) {
+  // Batches for the steps before one that keeps its own.
+  const size_t most = batches_.size() - (current_ != nullptr ? 1 : 0);
+  absl::MutexLock lock(&mu_);
+  set_pass_ = pass;
+  std::deque<Step> former;
+  std::swap(former, steps_);
+  auto from = former.begin();
+  for (const RowLease& lease : leases) {
+    steps_.push_back({lease});
+    const auto same = std::find_if(
+        from, former.end(), [&](const Step& s) { return s.lease == lease; });
+    if (same == former.end() || steps_.size() > most) continue;
+    steps_.back().batches = std::exchange(same->batches, nullptr);
+    from = same + 1;
   }
+  for (const Step& step : former) {
+    // The thread finds itself that what it prepares is not wanted.
+    if (step.batches == nullptr || !step.batches->is_ready) continue;
+    free_.push_back(step.batches);
+  }
+}
+
+int64_t InputPipeline::num_leases() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int64_t>(steps_.size());
+}
+
+absl::Status InputPipeline::RecycleCurrent() {
   absl::MutexLock lock(&mu_);
   if (current_ != nullptr) free_.push_back(std::exchange(current_, nullptr));
-  AwaitThat(&InputPipeline::HasReadyOrStopped);
-  if (ready_.empty() || absl::IsCancelled(ready_.front()->status)) {
-    return StoppedError("input");
-  }
-  // An error stays at the front: whoever asks again gets it again.
-  RETURN_IF_ERROR(ready_.front()->status);
-  current_ = ready_.front();
-  ready_.pop_front();
-  position_ = current_->after;
-  preparation_ = current_->preparation;
-  return absl::MakeConstSpan(current_->batches);
+  if (!steps_.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "input: wanted rows that are leased for a step, found none");
+}
+
+absl::StatusOr<absl::Span<const Batch>> InputPipeline::Next() {
+  RETURN_IF_ERROR(RecycleCurrent());
+  if (thread_ == nullptr) PrepareStep();
+  absl::MutexLock lock(&mu_);
+  AwaitThat(&InputPipeline::IsReadyOrStopped);
+  if (!IsReady()) return StoppedError("input");
+  StepBatches* const step = steps_.front().batches;
+  steps_.pop_front();
+  current_ = step;
+  if (absl::IsCancelled(step->status)) return StoppedError("input");
+  RETURN_IF_ERROR(step->status);
+  pass_ = step->pass;
+  preparation_ = step->preparation;
+  return absl::MakeConstSpan(step->batches);
 }
 
 InputPipeline::PreparedStep InputPipeline::Peek() {
   const absl::MutexLock lock(&mu_);
-  if (ready_.empty() || !ready_.front()->status.ok()) return {};
-  const StepBatches& step = *ready_.front();
-  return {step.batches, source_->StepNumber(step.after)};
+  if (!IsReady()) return {};
+  const StepBatches& step = *steps_.front().batches;
+  if (!step.status.ok()) return {};
+  return {step.batches, step.lease};
 }
 
-bool InputPipeline::IsAt(const DataPosition& position) const {
-  const absl::StatusOr<RowPosition> at =
-      ReadRowPosition(position, source_->order());
-  return at.ok() && *at == position_;
-}
-
-void InputPipeline::Fill(const RowPosition& position, StepBatches* step) {
-  step->preparation.begun = options_.clock->Now();
-  const absl::StatusOr<RowPosition> after =
-      source_->Fill(position, absl::MakeSpan(step->batches));
-  if (after.ok()) NormalizeWeights(absl::MakeSpan(step->batches));
-  step->preparation.done = options_.clock->Now();
-  step->status = after.status();
-  if (after.ok()) step->after = *after;
-}
-
-void InputPipeline::Prepare(RowPosition position) {
-  while (true) {
-    StepBatches* const step = TakeFree();
-    if (step == nullptr) return;
-    Fill(position, step);
-    const bool is_last = !step->status.ok();
-    position = step->after;
-    absl::MutexLock lock(&mu_);
-    ready_.push_back(step);
-    if (is_last) return;
-  }
-}
-
-InputPipeline::StepBatches* InputPipeline::TakeFree() {
+bool InputPipeline::PrepareStep() {
+  StreamPass pass;
+  StepBatches* const step = BeginStep(&pass);
+  if (step == nullptr) return false;
+  source_->SetPass(pass);
+  Fill(step);
   absl::MutexLock lock(&mu_);
-  AwaitThat(&InputPipeline::HasFreeOrStopped);
+  step->is_ready =
+      std::any_of(steps_.begin(), steps_.end(),
+                  [&](const Step& s) { return s.batches == step; });
+  if (!step->is_ready) free_.push_back(step);
+  return true;
+}
+
+InputPipeline::StepBatches* InputPipeline::BeginStep(StreamPass* pass) {
+  absl::MutexLock lock(&mu_);
+  AwaitThat(&InputPipeline::MayBeginOrStopped);
   if (stopped_) return nullptr;
-  StepBatches* const step = free_.front();
-  free_.pop_front();
-  return step;
+  *pass = set_pass_;
+  const auto step =
+      std::find_if(steps_.begin(), steps_.end(),
+                   [](const Step& s) { return s.batches == nullptr; });
+  step->batches = free_.front();
+  free_.erase(free_.begin());
+  step->batches->lease = step->lease;
+  step->batches->is_ready = false;
+  return step->batches;
+}
+
+bool InputPipeline::MayBeginOrStopped() const {
+  return stopped_ || (!free_.empty() &&
+                      std::any_of(steps_.begin(), steps_.end(), [](auto& s) {
+                        return s.batches == nullptr;
+                      }));
+}
+
+void InputPipeline::Fill(StepBatches* step) {
+  step->preparation.begun = options_.clock->Now();
+  step->status = source_->Fill(step->lease, absl::MakeSpan(step->batches));
+  if (step->status.ok()) NormalizeWeights(absl::MakeSpan(step->batches));
+  step->preparation.done = options_.clock->Now();
+  step->pass = source_->pass();
 }
 
 void InputPipeline::AwaitThat(bool (InputPipeline::*condition)() const) {

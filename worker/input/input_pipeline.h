@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,11 +14,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
-#include "proto/training.pb.h"
-#include "worker/input/bad_records.h"
+#include "proto/row_ledger.pb.h"
 #include "worker/input/batch.h"
 #include "worker/input/data_set/data_set.h"
-#include "worker/input/row_position.h"
 #include "worker/input/step_source.h"
 #include "worker/input/stream/example_stream.h"
 
@@ -34,35 +33,22 @@ struct InputData {
   OpenStream open_stream;
 };
 
-// The batches of one worker's steps, of the rows that are leased to it: for each
-// step as many as its towers and the accumulation of gradients want, which are
-// consecutive slices of the step's rows. A thread prepares those of leases that
-// are known, up to `prefetch` batches ahead, in recycled buffers, with others
-// that read and map rows at the same time; the bits and the errors do not
-// depend on either number. For one thread; destroying the pipeline stops its
-// own.
+// The batches of one worker's steps, of the rows that are leased to it: for
+// each step as many as its towers and the accumulation of gradients want, which
+// are consecutive slices of the step's rows. A thread prepares those of leases
+// that are known, up to `prefetch` batches ahead, in recycled buffers, with
+// others that read and map rows at the same time; the bits and the errors do
+// not depend on either number. For one thread; destroying the pipeline stops
+// its own.
 class InputPipeline {
  public:
-  struct Options {
-    uint64_t seed = 0;
-    // A data set's.
-    bool shuffle = true;
-    // A stream's: EndlessRecords' buffer.
-    int64_t shuffle_buffer = 0;
-    // Rows of one batch.
-    int64_t batch_size = 1;
-    // Batches of one local step.
-    int64_t batches_per_step = 1;
+  // `threads`: the one that prepares is one of them.
+  struct Options : StepSource::Options {
     // Batches of a tower prepared ahead: of whole steps, so at least those of
     // one; with 0 each is made by Next itself.
     int64_t prefetch = 2;
     // How many of batches_per_step one tower takes.
     int64_t batches_per_tower = 1;
-    // Threads that prepare the rows of a step.
-    int threads = 1;
-    // Counts the bad records that others take the place of (IndexedRows and
-    // StreamedRows say which); outlives the pipeline. Null: they are errors.
-    BadRecords* bad_records = nullptr;
     // Starts the thread that prepares ahead, and waits for it.
     const Clock* clock = SystemClock();
   };
@@ -77,16 +63,16 @@ class InputPipeline {
   ~InputPipeline();
 
   // The rows of the next steps. What is prepared, or being prepared, of rows
-  // that are no more among them, in this order, is thrown away; the others stay.
-  // `pass`: as StepSource::SetPass; of a data set without effect.
+  // that are no more among them, in this order, is thrown away; the others
+  // stay. `pass`: as StepSource::SetPass; of a data set without effect.
   void SetLeases(absl::Span<const RowLease> leases, const StreamPass& pass);
   // The leases whose batches Next has not returned.
   int64_t num_leases() const;
 
-  // The batches of the first lease, valid until the next call, which removes it.
-  // Waits while they are prepared. Errors: FailedPrecondition without a lease;
-  // DataSet::Read's: the next call tries other rows, or the same ones if they
-  // are leased again.
+  // The batches of the first lease, valid until the next call, which removes
+  // it. Waits while they are prepared. Errors: FailedPrecondition without a
+  // lease; DataSet::Read's: the next call tries other rows, or the same ones if
+  // they are leased again.
   absl::StatusOr<absl::Span<const Batch>> Next();
 
   // Ends a Next that waits for rows, and all later ones that would, as stopped
@@ -119,28 +105,41 @@ class InputPipeline {
  private:
   // One step's, or the error that came in their place.
   struct StepBatches {
+    RowLease lease;
     std::vector<Batch> batches;
     absl::Status status;
-    // Where the next step is taken from.
-    RowPosition after;
+    std::optional<StreamPass> pass;
     Preparation preparation;
+    // It is prepared. Guarded by mu_.
+    bool is_ready = false;
+  };
+  struct Step {
+    RowLease lease;
+    // Null: nobody has begun to prepare it.
+    StepBatches* batches = nullptr;
   };
 
-  InputPipeline(std::unique_ptr<StepSource> source, const Options& options,
-                const RowPosition& start);
+  InputPipeline(std::unique_ptr<StepSource> source, const Options& options);
 
-  // The thread: fills free batches, from `position` on, until stopped.
-  void Prepare(RowPosition position);
-  // Waits for free batches; nullptr when stopped.
-  StepBatches* TakeFree();
-  void Fill(const RowPosition& position, StepBatches* step);
+  // Prepares the first step that is not. Waits until there is one; false when
+  // stopped.
+  bool PrepareStep();
+  // Free batches with the lease of that step, which is being prepared from now
+  // on; null when stopped.
+  StepBatches* BeginStep(StreamPass* pass);
+  void Fill(StepBatches* step);
+  // Without a lease there is nothing to wait for.
+  absl::Status RecycleCurrent();
   void AwaitThat(bool (InputPipeline::*condition)() const)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool HasFreeOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopped_ || !free_.empty();
+  bool MayBeginOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsReadyOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopped_ || IsReady();
   }
-  bool HasReadyOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopped_ || !ready_.empty();
+  // Are the batches of the first step prepared?
+  bool IsReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !steps_.empty() && steps_.front().batches != nullptr &&
+           steps_.front().batches->is_ready;
   }
 
   // Constant after construction.
@@ -151,17 +150,21 @@ class InputPipeline {
   const std::unique_ptr<StepSource> source_;
 
   // For the thread that calls Next.
-  RowPosition position_;
+  std::optional<StreamPass> pass_;
   Preparation preparation_;
   StepBatches* current_ = nullptr;
 
   // The batches of each step are owned by the place that points to them:
-  // free_, ready_, current_, or the preparing thread.
+  // free_, steps_, current_, or the preparing thread. Those of steps_ are of
+  // its first ones, so that there are some for each before them.
   std::vector<StepBatches> batches_;
 
-  absl::Mutex mu_;
-  std::deque<StepBatches*> free_ ABSL_GUARDED_BY(mu_);
-  std::deque<StepBatches*> ready_ ABSL_GUARDED_BY(mu_);
+  mutable absl::Mutex mu_;
+  // The first is the one that was free first.
+  std::vector<StepBatches*> free_ ABSL_GUARDED_BY(mu_);
+  // In the order of their leases.
+  std::deque<Step> steps_ ABSL_GUARDED_BY(mu_);
+  StreamPass set_pass_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
   // Last, so that it starts after all else. Null: Next prepares.

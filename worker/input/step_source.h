@@ -5,8 +5,12 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "common/rows/row_ranges.h"
 #include "proto/row_ledger.pb.h"
+#include "worker/input/bad_records.h"
 #include "worker/input/batch.h"
 
 namespace muster {
@@ -15,6 +19,25 @@ namespace muster {
 // time, but for Stop and what is const.
 class StepSource {
  public:
+  struct Options {
+    uint64_t seed = 0;
+    // A data set's.
+    bool shuffle = true;
+    // A stream's: EndlessRecords' buffer.
+    int64_t shuffle_buffer = 0;
+    // Rows of one batch.
+    int64_t batch_size = 1;
+    // Batches of one local step.
+    int64_t batches_per_step = 1;
+    // Threads that prepare the rows of a step.
+    int threads = 1;
+    // Counts the bad records that others take the place of (IndexedRows and
+    // StreamedRows say which); outlives the source. Null: they are errors.
+    BadRecords* bad_records = nullptr;
+
+    int64_t step_rows() const { return batch_size * batches_per_step; }
+  };
+
   virtual ~StepSource() = default;
 
   // A batch without rows yet, with room for those of one batch.
@@ -39,6 +62,16 @@ class StepSource {
   // Rows of one epoch; 0: not known.
   virtual int64_t epoch_rows() const = 0;
 };
+
+// Errors: InvalidArgument for a lease, which comes from another task, that is
+// none of so many rows.
+inline absl::Status CheckLease(const RowLease& lease, int64_t rows) {
+  RETURN_IF_ERROR(CheckRows(lease));
+  if (NumRows(lease) == rows) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("rows of a step: wanted ", rows, ", leased are ",
+                   NumRows(lease), " (", DescribeRows(lease), ")"));
+}
 
 }  // namespace muster
 

@@ -1,10 +1,8 @@
 #include "worker/input/streamed_rows.h"
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/input/file/bad_rows.h"
 #include "worker/input/fill_batch.h"
@@ -12,87 +10,104 @@
 namespace muster {
 namespace {
 
-// Above the rows of any pass: passes' steps have numbers of their own.
-constexpr int kPassBits = 44;
+// Passes whose first places are kept, more than leases are behind: for one that
+// is, all is read again.
+constexpr size_t kKeptPasses = 64;
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<StepSource>> StreamedRows::Create(
-    std::unique_ptr<ExampleStream> stream, const Options& options) {
-  RETURN_IF_ERROR(DataOrder::Check(options.order));
-  return absl::WrapUnique(new StreamedRows(std::move(stream), options));
-}
 
 StreamedRows::StreamedRows(std::unique_ptr<ExampleStream> stream,
                            const Options& options)
     : options_(options),
-      rows_(options.order.batch_size * options.order.batches_per_step),
-      records_(std::move(stream), options.order.seed, options.shuffle_buffer),
-      own_(rows_),
-      bad_(rows_),
+      records_(std::move(stream), options.seed, options.shuffle_buffer),
+      own_(options.step_rows()),
+      bad_(options.step_rows()),
       threads_(options.threads) {}
 
 Batch StreamedRows::MakeBatch() const {
   const ExampleStream& stream = records_.stream();
-  const int64_t room = options_.order.batch_size;
+  const int64_t room = options_.batch_size;
   Batch batch =
       MakeLabelledBatch(room, stream.example_shape(), stream.num_targets());
   if (stream.has_weights()) batch.Add(kBatchWeights, FLOAT32, Shape(), room);
   return batch;
 }
 
-uint64_t StreamedRows::StepNumber(const RowPosition& after) const {
-  return (static_cast<uint64_t>(after.epoch) << kPassBits) +
-         static_cast<uint64_t>(after.rows);
+absl::Status StreamedRows::Fill(const RowLease& lease,
+                                absl::Span<Batch> batches) {
+  RETURN_IF_ERROR(CheckLease(lease, options_.step_rows()));
+  absl::Status filled = ReadRows(lease);
+  if (filled.ok()) filled = DecodeRows(batches);
+  // After an error it is not known where the stream is.
+  if (!filled.ok()) begun_ = false;
+  return filled;
 }
 
-absl::Status StreamedRows::Take(OrderedRecord* record) {
-  RETURN_IF_ERROR(records_.Next(record));
-  at_ = {record->epoch, record->place + 1};
-  return absl::OkStatus();
-}
-
-absl::Status StreamedRows::Skip(int64_t rows) {
-  for (int64_t i = 0; i < rows; ++i) RETURN_IF_ERROR(Take(&skipped_));
-  return absl::OkStatus();
-}
-
-absl::Status StreamedRows::GoTo(const RowPosition& position) {
-  RETURN_IF_ERROR(records_.Begin(position.epoch));
-  at_ = {position.epoch, 0};
-  while (at_.rows < position.rows) {
-    RETURN_IF_ERROR(Take(&skipped_));
-    if (at_.epoch == position.epoch) continue;
-    // The files have become shorter.
-    RETURN_IF_ERROR(records_.Begin(at_.epoch));
-    at_.rows = 0;
-    break;
+absl::Status StreamedRows::ReadRows(const RowLease& lease) {
+  auto own = own_.begin();
+  for (const RowRange& range : lease.ranges()) {
+    RETURN_IF_ERROR(GoTo(range.first()));
+    for (int64_t i = 0; i < range.rows(); ++i) {
+      RETURN_IF_ERROR(ReadNext(&*own++));
+    }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<RowPosition> StreamedRows::Fill(const RowPosition& position,
-                                               absl::Span<Batch> batches) {
-  if (!begun_ || !(at_ == position)) RETURN_IF_ERROR(GoTo(position));
-  begun_ = true;
-  const DataOrder::Options& order = options_.order;
-  RETURN_IF_ERROR(Skip(order.worker_index * rows_));
-  for (OrderedRecord& own : own_) RETURN_IF_ERROR(Take(&own));
-  RETURN_IF_ERROR(Skip((order.num_workers - 1 - order.worker_index) * rows_));
+absl::Status StreamedRows::GoTo(int64_t place) {
+  auto pass = std::prev(passes_.end());
+  while (pass->second > place) --pass;
+  if (!begun_ || next_ > place || next_ < pass->second) {
+    RETURN_IF_ERROR(records_.Begin(pass->first));
+    begun_ = true;
+    next_ = pass->second;
+  }
+  while (next_ < place) RETURN_IF_ERROR(ReadNext(&skipped_));
+  return absl::OkStatus();
+}
+
+absl::Status StreamedRows::ReadNext(OrderedRecord* record) {
+  RETURN_IF_ERROR(records_.Next(record));
+  if (record->place == 0) NotePass(record->epoch);
+  ++next_;
+  return absl::OkStatus();
+}
+
+void StreamedRows::NotePass(int64_t pass) {
+  passes_[pass] = next_;
+  ForgetOldPasses();
+  if (newest_.has_value() && newest_->pass() >= pass) return;
+  newest_.emplace();
+  newest_->set_pass(pass);
+  newest_->set_first(next_);
+}
+
+void StreamedRows::SetPass(const StreamPass& pass) {
+  // From another task: pass 0 begins at 0 whoever says what.
+  if (pass.pass() > 0) passes_.emplace(pass.pass(), pass.first());
+  ForgetOldPasses();
+}
+
+void StreamedRows::ForgetOldPasses() {
+  if (passes_.size() > kKeptPasses) passes_.erase(std::next(passes_.begin()));
+}
+
+absl::Status StreamedRows::DecodeRows(absl::Span<Batch> batches) {
+  const int64_t rows = options_.step_rows();
   RETURN_IF_ERROR(threads_.ForEachRow(
-      rows_, [&](int64_t i) { return Decode(i, Memory(batches, i)); }));
-  for (int64_t i = 0; i < rows_; ++i) {
+      rows, [&](int64_t i) { return Decode(i, Memory(batches, i)); }));
+  for (int64_t i = 0; i < rows; ++i) {
     if (!bad_[i].ok()) RETURN_IF_ERROR(Replace(i, batches));
   }
   for (Batch& batch : batches) {
-    batch.rows = order.batch_size;
+    batch.rows = options_.batch_size;
     batch.id = NewBatchId();
   }
-  return at_;
+  return absl::OkStatus();
 }
 
 ExampleMemory StreamedRows::Memory(absl::Span<Batch> batches, int64_t i) const {
-  const int64_t batch_size = options_.order.batch_size;
+  const int64_t batch_size = options_.batch_size;
   return BatchRows(batches[i / batch_size], /*labelled=*/true)
       .Row(i % batch_size);
 }
@@ -109,7 +124,7 @@ absl::Status StreamedRows::Replace(int64_t i, absl::Span<Batch> batches) {
   options_.bad_records->Add(bad_[i]);
   const ExampleMemory into = Memory(batches, i);
   const ExampleStream& stream = records_.stream();
-  for (int64_t other = i + 1; other < rows_; ++other) {
+  for (int64_t other = i + 1; other < options_.step_rows(); ++other) {
     if (!bad_[other].ok()) continue;
     return stream.Decode(own_[other].record, own_[other].epoch, into);
   }

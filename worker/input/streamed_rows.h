@@ -2,68 +2,54 @@
 #define WORKER_INPUT_STREAMED_ROWS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "worker/input/bad_records.h"
+#include "proto/row_ledger.pb.h"
 #include "worker/input/batch.h"
-#include "worker/input/data_order.h"
 #include "worker/input/map_threads.h"
-#include "worker/input/row_position.h"
 #include "worker/input/step_source.h"
 #include "worker/input/stream/endless_records.h"
 #include "worker/input/stream/example_stream.h"
 
 namespace muster {
 
-// The rows of a stream. Every worker reads all of it: at the step that begins
-// at row p worker i of N decodes the rows p + i*r ... + r, as in DataOrder, and
-// the next step begins at p + N*r. A step may end in the next pass, so that
-// nothing is left out. One thread reads, `threads` decode.
+// The rows of a stream by place, through its passes. Every worker reads all of
+// it and decodes the rows of its leases. It reads forward; for a lease that is
+// behind it goes back to the newest pass that it knows to begin before that,
+// and forward at once where it knows a later one. So a lease has the same rows
+// whatever was read before it. One thread reads, options.threads decode.
 class StreamedRows : public StepSource {
  public:
-  struct Options {
-    // The seed, batches and workers; shuffle counts for nothing.
-    DataOrder::Options order;
-    // As EndlessRecords has it.
-    int64_t shuffle_buffer = 0;
-    int threads = 1;
-    // Null: a bad row is an error. Else the next good one of this worker's rows
-    // of the step takes its place or, if there is none, the next good one of
-    // the stream after the step.
-    BadRecords* bad_records = nullptr;
-  };
-
-  // Errors: those of DataOrder::Check.
-  static absl::StatusOr<std::unique_ptr<StepSource>> Create(
-      std::unique_ptr<ExampleStream> stream, const Options& options);
+  // In the place of a bad row is the next good one of the step or, if there is
+  // none, the next good one of the stream after the step.
+  StreamedRows(std::unique_ptr<ExampleStream> stream, const Options& options);
 
   Batch MakeBatch() const override;
-  absl::StatusOr<RowPosition> Fill(const RowPosition& position,
-                                   absl::Span<Batch> batches) override;
+  absl::Status Fill(const RowLease& lease, absl::Span<Batch> batches) override;
+  void SetPass(const StreamPass& pass) override;
+  std::optional<StreamPass> pass() const override { return newest_; }
   void Stop() override {
     records_.Stop();
     threads_.Stop();
   }
-  uint64_t StepNumber(const RowPosition& after) const override;
-  int64_t steps_per_epoch() const override { return 0; }
-  int64_t step_rows() const override {
-    return rows_ * options_.order.num_workers;
-  }
-  RowOrder order() const override { return RowOrder::kStream; }
+  int64_t epoch_rows() const override { return 0; }
 
  private:
-  StreamedRows(std::unique_ptr<ExampleStream> stream, const Options& options);
-
-  // Begins a pass, and goes on after so many of its rows; if it has no more,
-  // with the next one.
-  absl::Status GoTo(const RowPosition& position);
-  // The next record, and those that others decode, if any does.
-  absl::Status Take(OrderedRecord* record);
-  absl::Status Skip(int64_t rows);
+  // Reads the rows of a lease to own_.
+  absl::Status ReadRows(const RowLease& lease);
+  // Makes this place the next one that is read.
+  absl::Status GoTo(int64_t place);
+  // The next record.
+  absl::Status ReadNext(OrderedRecord* record);
+  // A pass was begun, with the row at next_.
+  void NotePass(int64_t pass);
+  void ForgetOldPasses();
+  absl::Status DecodeRows(absl::Span<Batch> batches);
   ExampleMemory Memory(absl::Span<Batch> batches, int64_t i) const;
   // Decodes own row i, or marks it as bad.
   absl::Status Decode(int64_t i, const ExampleMemory& into);
@@ -72,14 +58,17 @@ class StreamedRows : public StepSource {
 
   // Constant after construction.
   const Options options_;
-  // r.
-  const int64_t rows_;
 
   EndlessRecords records_;
-  // Where it is, once it has begun.
+  // Whether records_ is at next_.
   bool begun_ = false;
-  RowPosition at_;
-  // The worker's rows of a step, and which of them are bad.
+  // The place of the next record.
+  int64_t next_ = 0;
+  // The places of passes' first rows: that of pass 0 and those known last.
+  std::map<int64_t, int64_t> passes_ = {{0, 0}};
+  // The newest of those that were read.
+  std::optional<StreamPass> newest_;
+  // The rows of a step, and which of them are bad.
   std::vector<OrderedRecord> own_;
   std::vector<absl::Status> bad_;
   OrderedRecord skipped_;

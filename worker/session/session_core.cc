@@ -25,8 +25,12 @@ std::string DescribeNewUpdate(const JobState& state, int64_t* workers) {
   const int64_t before = *workers == 0 ? update.full_workers() : *workers;
   *workers = update.workers();
   if (*workers == before || state.phase() != RUNNING) return "";
+  const std::string of_all = update.total_workers() > 0
+                                 ? absl::StrCat(" of ", update.total_workers())
+                                 : "";
   return absl::StrCat("an update has ", update.rows(), " rows, of ", *workers,
-                      " of ", update.total_workers(), " workers");
+                      of_all,
+                      *workers == 1 && of_all.empty() ? " worker" : " workers");
 }
 
 EndMachine::Options EndOptions(const SessionCore::Options& options) {

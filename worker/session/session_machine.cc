@@ -25,7 +25,6 @@ absl::Time SessionMachine::next_wakeup() const {
 
 void SessionMachine::On(const RegisterEvent& event) {
   if (!connecting_.On(event)) return;
-  stepping_.OnRegistered(event.reply->position());
   saves_.OnRegistered();
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/rows/row_ranges.h"
 
 namespace muster {
 namespace {
@@ -12,7 +13,25 @@ namespace {
 // How often a refused worker asks for a step without news.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 
+absl::Status BadGrant(absl::string_view what) {
+  return absl::InternalError(absl::StrCat(
+      "ps task 0 granted a step ", what,
+      "; wanted the rows to train on: start it anew from the same build of "
+      "Muster as this task"));
+}
+
 }  // namespace
+
+absl::Status CheckGrant(const StepReply& reply) {
+  if (!reply.granted()) return absl::OkStatus();
+  if (reply.leases().empty()) return BadGrant("without a lease of rows");
+  for (const RowLease& lease : reply.leases()) {
+    const absl::Status rows = CheckRows(lease);
+    if (!rows.ok()) return BadGrant(absl::StrCat("with ", rows.message()));
+    if (lease.ranges().empty()) return BadGrant("with a lease of no rows");
+  }
+  return absl::OkStatus();
+}
 
 bool StepMachine::IsLastEpoch(
     int64_t model_epoch, const std::vector<uint64_t>& ps_incarnations) const {
@@ -63,7 +82,9 @@ StepMachine::Answer StepMachine::OnAnswer(const StepReply& reply,
              !reply.too_few_replicas();
   if (reply.too_few_replicas()) return Answer::kTooFewReplicas;
   if (granted_) {
-    token_ = reply.token();
+    grant_.token = reply.token();
+    grant_.leases.assign(reply.leases().begin(), reply.leases().end());
+    grant_.pass = reply.pass();
     return Answer::kGranted;
   }
   if (gave_up) return Answer::kReturned;
@@ -78,7 +99,7 @@ void StepMachine::CountAcknowledged(const StepReply& reply) {
   if (!report_.abandoned && !report_.late && report_.step != 0) {
     undecided_step_ = report_.step;
   }
-  const bool has_rounds = token_.round() != 0;
+  const bool has_rounds = grant_.token.round() != 0;
   if (undecided_step_ == 0 || (has_rounds && !reply.granted())) return;
   if (!has_rounds || reply.token().chosen_step() >= undecided_step_) {
     ++acknowledged_;
@@ -107,7 +128,7 @@ void StepMachine::OnTaken(const StepReport& report) {
 
 std::string StepMachine::DescribeUncounted() const {
   // A step that is not reported is in no round.
-  if (token_.round() != 0) return "";
+  if (grant_.token.round() != 0) return "";
   const std::string step = absl::StrCat("step ", begun_, " of this task ");
   if (is_unfinished()) {
     return absl::StrCat(step, "is not counted, and may be in the parameters: ",

@@ -5,12 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/session/session_messages.h"
 
 namespace muster {
+
+// Does an answer that grants a step lease its rows? Errors: Internal if it has
+// none, or ranges that are none: a ps of another kind.
+absl::Status CheckGrant(const StepReply& reply);
 
 // A worker's steps in a model epoch: it asks for each, takes it, and reports it
 // with the next question. It knows when a refused worker asks again, and how
@@ -82,10 +87,11 @@ class StepMachine {
   // !is_unfinished().
   SendStep Ask(int64_t state_version, absl::string_view stop_reason,
                bool may_wait, absl::Time now);
+  // REQUIRES: CheckGrant(reply) is OK.
   Answer OnAnswer(const StepReply& reply, absl::Time now);
 
   // REQUIRES: granted().
-  TrainStep Take() { return TrainStep{++begun_, token_}; }
+  TrainStep Take() { return TrainStep{++begun_, grant_}; }
   void OnTaken(const StepReport& report);
   // Not all of it was pushed, nor will be.
   void OnGivenUp();
@@ -105,8 +111,8 @@ class StepMachine {
 
   int64_t begun_ = 0;
   bool granted_ = false;
-  // The token of the step that is granted.
-  StepToken token_;
+  // The newest grant: of the step that is granted, or the one before.
+  StepGrant grant_;
   // The report that is not yet acknowledged; step 0: none.
   StepReport report_;
   // "" unless the newest step is unfinished.

@@ -1,7 +1,6 @@
 #include "worker/session/stepping.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,6 +65,9 @@ void Stepping::On(const StepEvent& event) {
   }
   core_.StopWaiting(&answer_waiting_);
   core_.OnProgress();
+  if (const absl::Status status = CheckGrant(*event.reply); !status.ok()) {
+    return core_.Fail({kExitFailed, std::string(status.message())});
+  }
   const StepMachine::Answer answer = steps_.OnAnswer(*event.reply, core_.now());
   if (answer == StepMachine::Answer::kReturned) return;
   const std::string others = DescribeWait(*event.reply);
@@ -120,19 +122,17 @@ bool Stepping::UseEpoch() {
   const JobState& state = core_.state();
   if (steps_.epoch() == state.model_epoch()) return true;
   std::vector<uint64_t> incarnations = IncarnationsOf(core_.peers().replies());
-  std::optional<DataPosition> position;
-  if (!steps_.IsLastEpoch(state.model_epoch(), incarnations)) {
+  const bool is_new = !steps_.IsLastEpoch(state.model_epoch(), incarnations);
+  if (is_new) {
     const TaskId& task = core_.options().self;
     const WorkerState* const self = FindWorker(state, task);
-    position = self != nullptr ? self->position() : registered_position_;
     const int64_t lost =
         steps_.Restore(self != nullptr ? self->steps() : 0, incarnations[0]);
     if (lost > 0) core_.SayLine(DescribeLostSteps(task, lost));
     core_.end().ForgetSave();
   }
   steps_.Enter(state.model_epoch(), incarnations);
-  core_.Do(EnterEpoch{state.model_epoch(), std::move(incarnations),
-                      std::move(position)});
+  core_.Do(EnterEpoch{state.model_epoch(), std::move(incarnations), is_new});
   return true;
 }
 

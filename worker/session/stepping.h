@@ -27,10 +27,6 @@ class Stepping {
   explicit Stepping(SessionCore& core)
       : core_(core), steps_(core.options().step_wait) {}
 
-  // The task is registered: where its data goes on if the job does not know it.
-  void OnRegistered(const DataPosition& position) {
-    registered_position_ = position;
-  }
   void On(const StepEvent& event);
   void On(const TrainEvent& event);
   // A peer is lost, and the epoch with it, for now.
@@ -67,7 +63,6 @@ class Stepping {
   SessionCore& core_;
 
   StepMachine steps_;
-  DataPosition registered_position_;
   // The last state told of another model.
   bool doubts_state_ = false;
   // When an idle chief says Hello again; InfiniteFuture if it is not idle.

@@ -13,6 +13,7 @@
 #include "worker/client/call_status.h"
 #include "worker/session/dropped_step.h"
 #include "worker/session/stepping.h"
+#include "worker/session/trained_rows.h"
 
 namespace muster {
 namespace {
@@ -222,11 +223,13 @@ void TrainingSession::Do(const SendCommit& action) {
   request.set_save_every_steps(options_.checkpoint.every_steps());
   request.set_save_every_seconds(options_.checkpoint.every_seconds());
   request.set_epoch_examples(options_.epoch_examples);
-  request.set_batch_size(options_.batch_size);
+  request.set_batch_size(options_.step_rows);
   for (const WorkerState& worker : action.model.workers) {
     *request.add_workers() = worker;
   }
-  *request.mutable_start_position() = action.model.start_position;
+  if (action.model.ledger.has_value()) {
+    *request.mutable_ledger() = *action.model.ledger;
+  }
   request.set_reached(action.model.reached);
   if (action.model.evaluations.global_step() > 0) {
     *request.mutable_evaluations() = action.model.evaluations;
@@ -243,7 +246,7 @@ void TrainingSession::Do(const EnterEpoch& action) {
   const absl::Time now = parts_.clock->Now();
   absl::Status status = parts_.steps->Enter(action);
   parts_.on_enter(action);
-  if (action.position.has_value()) {
+  if (action.is_new) {
     global_step_ = job_state().global_step();
     if (entered_time_ == absl::InfinitePast()) {
       entered_time_ = now;
@@ -271,7 +274,13 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_ps_incarnation(action.ps_incarnation);
   request.set_step(action.report.step);
   request.set_examples(action.report.examples);
-  *request.mutable_position() = action.report.position;
+  *request.mutable_rows() = action.report.rows;
+  request.set_skipped(action.report.skipped);
+  request.set_step_rows(options_.step_rows);
+  request.set_leases_ahead(options_.leases_ahead);
+  if (action.report.pass.has_value()) {
+    *request.mutable_pass() = *action.report.pass;
+  }
   request.set_loss(action.report.loss);
   request.set_staleness(action.report.staleness);
   request.set_abandoned(action.report.abandoned);
@@ -291,7 +300,7 @@ void TrainingSession::Do(const TrainStep& action) {
   const auto before_push = [this, &action](const ComputedStep& computed) {
     return BeforePushHooks(action.step, computed);
   };
-  OnTrained(parts_.steps->Run(action.step, action.token, before_push));
+  OnTrained(parts_.steps->Run(action.step, action.grant, before_push));
 }
 
 void TrainingSession::Do(const ResumeStep&) {
@@ -341,6 +350,8 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.reporter.Info(absl::StrCat(
       "the training ends at step=", end.global_step, ": ", end.stop_reason));
   SayDroppedSteps();
+  const std::string rows = DescribeTrainedRows(job_state());
+  if (!rows.empty()) parts_.reporter.Info(rows);
   absl::Status status = EndHooks(end);
   if (action.completed) {
     // An evaluation is worth keeping even if the model could not be saved.

@@ -52,9 +52,13 @@ class TrainingSession {
     // The chief: does it save, and how often?
     bool saves = false;
     CheckpointSpec checkpoint;
-    // Rows of one epoch, and of one step.
+    // Rows of one epoch.
     int64_t epoch_examples = 0;
-    int64_t batch_size = 0;
+    // Rows of one step of this worker.
+    int64_t step_rows = 0;
+    // Steps whose rows are leased before the step before them is made, so that
+    // they can be prepared.
+    int leases_ahead = 1;
   };
   // The parts that it works with; all outlive it.
   struct Parts {

@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "common/base/split_mix64.h"
 #include "common/base/status_macros.h"
+#include "common/rows/row_ranges.h"
 #include "worker/client/call_status.h"
 #include "worker/executor/parameter_gate.h"
 #include "worker/executor/step_listener.h"
@@ -57,9 +58,8 @@ class PassTimes : public StepListener {
 absl::StatusOr<std::unique_ptr<TrainLoop>> TrainLoop::Create(
     const Options& options) {
   auto loop = absl::WrapUnique(new TrainLoop(options));
-  ASSIGN_OR_RETURN(std::unique_ptr<InputPipeline> pipeline,
+  ASSIGN_OR_RETURN(loop->pipeline_,
                    InputPipeline::Create(loop->data(), loop->options_.input));
-  loop->ReadFrom(std::move(pipeline));
   return loop;
 }
 
@@ -86,48 +86,30 @@ InputData TrainLoop::data() const {
 
 absl::Status TrainLoop::Enter(const EnterEpoch& epoch) {
   computed_.reset();
-  if (epoch.position.has_value()) GiveUpUnfinished();
+  if (epoch.is_new) GiveUpUnfinished();
   exchange_.Enter(epoch.model_epoch, epoch.ps_incarnations);
-  if (!epoch.position.has_value()) return absl::OkStatus();
-  if (batches_.empty() && pipeline_->IsAt(*epoch.position)) {
-    return absl::OkStatus();
-  }
-  return GoTo(*epoch.position);
-}
-
-absl::Status TrainLoop::GoTo(const DataPosition& position) {
-  batches_.clear();
-  options_.input.start = position;
-  // A stream's files may be gone by now.
-  ASSIGN_OR_RETURN(std::unique_ptr<InputPipeline> pipeline,
-                   OfFile(InputPipeline::Create(data(), options_.input)));
-  ReadFrom(std::move(pipeline));
   return absl::OkStatus();
 }
 
-void TrainLoop::ReadFrom(std::unique_ptr<InputPipeline> pipeline) {
-  {
-    absl::MutexLock lock(&mu_);
-    stoppable_ = pipeline.get();
-    if (is_stopped_) stoppable_->Stop();
+void TrainLoop::UseLeases(const StepGrant& grant) {
+  absl::Span<const RowLease> leases = grant.leases;
+  if (!batches_.empty() && lease_ == leases.front()) {
+    leases.remove_prefix(1);
+  } else {
+    computed_.reset();
+    batches_.clear();
   }
-  pipeline_ = std::move(pipeline);
+  pipeline_->SetLeases(leases, grant.pass);
 }
 
-void TrainLoop::StopReading() {
-  absl::MutexLock lock(&mu_);
-  is_stopped_ = true;
-  stoppable_->Stop();
-}
-
-absl::Status TrainLoop::Read(StepTimes* times) {
+absl::Status TrainLoop::Read(const RowLease& lease, StepTimes* times) {
   times->read_begun = Now();
   if (batches_.empty()) {
-    read_at_ = pipeline_->position();
     // Not a lost peer's: reconnecting would find it again, without end.
     ASSIGN_OR_RETURN(const absl::Span<const Batch> read,
                      OfFile(pipeline_->Next()));
-    AddSeeds(read, pipeline_->step_number(), &batches_);
+    lease_ = lease;
+    AddSeeds(read, lease_, &batches_);
   }
   times->read = Now();
   times->rows_begun = pipeline_->preparation().begun;
@@ -135,24 +117,22 @@ absl::Status TrainLoop::Read(StepTimes* times) {
   return absl::OkStatus();
 }
 
-void TrainLoop::AddSeeds(absl::Span<const Batch> batches, uint64_t number,
+void TrainLoop::AddSeeds(absl::Span<const Batch> batches, const RowLease& lease,
                          std::vector<SeededBatch>* seeded) const {
   seeded->clear();
   for (size_t i = 0; i < batches.size(); ++i) {
-    seeded->push_back({&batches[i], SeedOf(number, static_cast<int64_t>(i))});
+    const int64_t row = static_cast<int64_t>(i) * options_.input.batch_size;
+    seeded->push_back({&batches[i], SeedOf(PlaceOf(lease, row))});
   }
 }
 
-// The seed of what dropout draws: another for each worker, step and batch, and
-// the same again when the step is run again.
-uint64_t TrainLoop::SeedOf(uint64_t step_number, int64_t batch) const {
+// The seed of what dropout draws for the batch whose first row is there: the
+// same whoever has the batch, and how often.
+uint64_t TrainLoop::SeedOf(int64_t place) const {
   const InputPipeline::Options& input = options_.input;
-  // The number of the batch among those of all workers.
-  const uint64_t number =
-      (step_number * input.num_workers + input.worker_index) *
-          input.batches_per_step +
-      batch;
-  return SplitMix64(input.seed + kSplitMix64Step * (number + 1));
+  const uint64_t number = place / input.batch_size;
+  // One worker alone had these numbers from its first version on.
+  return SplitMix64(input.seed + kSplitMix64Step * (number + 2));
 }
 
 ComputedStep TrainLoop::Computed(const StepReport& report) const {
@@ -176,13 +156,14 @@ std::vector<DeviceTrace> TrainLoop::NewTraces(int64_t step) const {
 }
 
 absl::StatusOr<ParameterGate*> TrainLoop::Prepare(const StepToken& token,
+                                                  const RowLease& lease,
                                                   StepTimes* times) {
   if (capabilities_.wants_batches) {
-    RETURN_IF_ERROR(Read(times));
+    RETURN_IF_ERROR(Read(lease, times));
     return exchange_.Prepare(batches_, token);
   }
   ASSIGN_OR_RETURN(ParameterGate* const gate, exchange_.Prepare({}, token));
-  RETURN_IF_ERROR(Read(times));
+  RETURN_IF_ERROR(Read(lease, times));
   return gate;
 }
 
@@ -192,7 +173,7 @@ absl::Status TrainLoop::RunTowers(ParameterGate* gate, StepTimes* times) {
     tensors_[i].value = towers.model().read_parameter(static_cast<int>(i));
   }
   const InputPipeline::PreparedStep next = pipeline_->Peek();
-  AddSeeds(next.batches, next.number, &next_);
+  AddSeeds(next.batches, next.lease, &next_);
   PassTimes listener(options_.clock, times, &exchange_);
   times->compute_begun = Now();
   RETURN_IF_ERROR(
@@ -203,24 +184,25 @@ absl::Status TrainLoop::RunTowers(ParameterGate* gate, StepTimes* times) {
   return absl::OkStatus();
 }
 
-void TrainLoop::SetCounts(const StepToken& token, const DataPosition& position,
-                          int64_t examples) {
+void TrainLoop::SetCounts(const StepToken& token, int64_t examples) {
   if (!token.has_counts()) return;
   StepCounts counts = token.counts();
   counts.set_steps(counts.steps() + 1);
   counts.set_examples(counts.examples() + examples);
-  *counts.mutable_position() = position;
   exchange_.SetCounts(std::move(counts));
 }
 
-absl::Status TrainLoop::Compute(int64_t step, const StepToken& token) {
+absl::Status TrainLoop::Compute(int64_t step, const StepToken& token,
+                                const RowLease& lease) {
   StepReport report;
   report.times.devices = NewTraces(step);
-  ASSIGN_OR_RETURN(ParameterGate* const gate, Prepare(token, &report.times));
-  SetCounts(token, pipeline_->position(), RowsOf(batches_));
+  ASSIGN_OR_RETURN(ParameterGate* const gate,
+                   Prepare(token, lease, &report.times));
+  SetCounts(token, RowsOf(batches_));
   RETURN_IF_ERROR(RunTowers(gate, &report.times));
   const TowerGroup& towers = *options_.towers;
-  report.position = pipeline_->position();
+  report.rows = lease_;
+  report.pass = pipeline_->pass();
   report.examples = towers.examples();
   report.correct = towers.correct();
   report.loss = towers.loss();
@@ -228,42 +210,38 @@ absl::Status TrainLoop::Compute(int64_t step, const StepToken& token) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepResult> TrainLoop::Exchange(int64_t step) {
+absl::StatusOr<StepResult> TrainLoop::Exchange(int64_t step,
+                                               const StepGrant& grant) {
   if (options_.change_gradients != nullptr) {
     options_.change_gradients(trainable_);
   }
   RETURN_IF_ERROR(exchange_.Send());
-  return capabilities_.computes_ahead ? ComputeAheadAndFinish(step + 1)
-                                      : exchange_.Finish();
+  return capabilities_.computes_ahead && grant.leases.size() > 1
+             ? ComputeAheadAndFinish(step + 1, grant.leases[1])
+             : exchange_.Finish();
 }
 
-absl::StatusOr<StepResult> TrainLoop::ComputeAheadAndFinish(int64_t next) {
+absl::StatusOr<StepResult> TrainLoop::ComputeAheadAndFinish(
+    int64_t next, const RowLease& lease) {
   batches_.clear();
   // An error here is found, and told, by the next Run; the step whose push is
   // on its way may come through.
-  Compute(next, StepToken()).IgnoreError();
+  Compute(next, StepToken(), lease).IgnoreError();
   return exchange_.Finish();
 }
 
 absl::StatusOr<StepReport> TrainLoop::Conclude(
-    Unfinished step, absl::StatusOr<StepResult> result) {
+    StepReport report, absl::StatusOr<StepResult> result) {
   if (result.ok()) {
-    StepReport& report = step.report;
     report.times.pushed = std::max(report.times.decided, result->pushed);
     report.times.sends = std::move(result->sends);
     report.times.ended = Now();
     report.staleness = result->staleness;
     report.late = result->late;
-    // Else these are the next step's.
-    if (!capabilities_.computes_ahead) batches_.clear();
-    return std::move(report);
+    return report;
   }
   computed_.reset();
-  if (exchange_.may_resume()) {
-    unfinished_ = std::move(step);
-  } else if (capabilities_.computes_ahead) {
-    RETURN_IF_ERROR(GoTo(step.begun_at));
-  }
+  if (exchange_.may_resume()) unfinished_ = std::move(report);
   return result.status();
 }
 
@@ -274,7 +252,7 @@ void TrainLoop::GiveUpUnfinished() {
 }
 
 absl::StatusOr<StepReport> TrainLoop::Resume() {
-  Unfinished step = *std::exchange(unfinished_, std::nullopt);
+  StepReport step = *std::exchange(unfinished_, std::nullopt);
   exchange_.Resume();
   absl::StatusOr<StepReport> report =
       Conclude(std::move(step), exchange_.Finish());
@@ -282,30 +260,29 @@ absl::StatusOr<StepReport> TrainLoop::Resume() {
   return report;
 }
 
-absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepToken& token,
+absl::StatusOr<StepReport> TrainLoop::Run(int64_t step, const StepGrant& grant,
                                           const BeforePush& before_push) {
   const absl::Time begun = Now();
-  exchange_.BeginStep(step, token);
+  UseLeases(grant);
+  exchange_.BeginStep(step, grant.token);
   const absl::Cleanup end = [this] {
     if (!may_resume()) exchange_.EndStep();
   };
   if (computed_.has_value()) {
-    SetCounts(token, computed_->position, computed_->examples);
+    SetCounts(grant.token, computed_->examples);
   } else {
-    RETURN_IF_ERROR(Compute(step, token));
+    RETURN_IF_ERROR(Compute(step, grant.token, grant.leases.front()));
   }
   StepReport report = *std::exchange(computed_, std::nullopt);
   report.step = step;
-  report.round = token.round();
+  report.round = grant.token.round();
   report.times.begun = begun;
   ASSIGN_OR_RETURN(const PushDecision decision, before_push(Computed(report)));
   report.times.decided = Now();
-  report.abandoned = decision == PushDecision::kRefuse;
+  report.abandoned = report.skipped = decision == PushDecision::kRefuse;
   if (!report.abandoned) {
-    Unfinished given{std::move(report), read_at_};
-    return Conclude(std::move(given), Exchange(step));
+    return Conclude(std::move(report), Exchange(step, grant));
   }
-  batches_.clear();
   report.times.ended = Now();
   return report;
 }

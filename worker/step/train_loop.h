@@ -7,13 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "proto/row_ledger.pb.h"
 #include "worker/executor/device_trace.h"
 #include "worker/executor/parameter_gate.h"
 #include "worker/input/data_set/data_set.h"
@@ -31,8 +30,10 @@ namespace muster {
 // forward pass begins while the parameters are on their way.
 //
 // With an exchange that computes ahead Run computes the gradient of the next
-// step while it pushes this one's. The next Run begins with it. It is thrown
-// away, and its rows are used again, when a step fails or an epoch is entered.
+// step while it pushes this one's, if the rows of that are leased. The next Run
+// begins with it. It is thrown away when a step fails, an epoch is entered or
+// the next step has other rows. Rows at hand are used again by whatever step
+// has the same ones.
 //
 // Nothing large is allocated after the first step. One thread.
 class TrainLoop : public StepRunner {
@@ -51,8 +52,7 @@ class TrainLoop : public StepRunner {
     OpenStream open_stream;
     // For StepTimes.
     const Clock* clock = SystemClock();
-    // start is overwritten by Enter, and the numbers of batches by the towers'
-    // own.
+    // The numbers of batches are overwritten by the towers' own.
     InputPipeline::Options input;
     // Changes them in place when the hooks have seen them and let them pass,
     // before they are given; null: they are given as they are. REQUIRES: null
@@ -67,81 +67,73 @@ class TrainLoop : public StepRunner {
       const Options& options);
 
   absl::Status Enter(const EnterEpoch& epoch) override;
-  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
+  absl::StatusOr<StepReport> Run(int64_t step, const StepGrant& grant,
                                  const BeforePush& before_push) override;
   bool may_resume() const override { return unfinished_.has_value(); }
   absl::StatusOr<StepReport> Resume() override;
 
   // Ends a Run that waits for rows, and all later ones that would, as stopped
   // (IsStopped); the step is given up. From any thread.
-  void StopReading();
+  void StopReading() { pipeline_->Stop(); }
 
-  // Local steps of each worker in one epoch; 0: not known.
-  int64_t steps_per_epoch() const { return pipeline_->steps_per_epoch(); }
+  // Rows of one epoch; 0: not known.
+  int64_t epoch_rows() const { return pipeline_->epoch_rows(); }
 
  private:
-  // A step whose gradients are with some of the shards, and where its rows
-  // begin.
-  struct Unfinished {
-    StepReport report;
-    DataPosition begun_at;
-  };
-
   explicit TrainLoop(const Options& options);
 
   InputData data() const;
+  // Makes the rows of a step, and of those after it, the next ones, but for
+  // what is at hand of the step.
+  void UseLeases(const StepGrant& grant);
   // Reads the rows of a step, unless they are there.
-  absl::Status Read(StepTimes* times);
-  void ReadFrom(std::unique_ptr<InputPipeline> pipeline);
-  // Makes `position` the next step's.
-  absl::Status GoTo(const DataPosition& position);
+  absl::Status Read(const RowLease& lease, StepTimes* times);
   // Empty unless the step is one of those profiled.
   std::vector<DeviceTrace> NewTraces(int64_t step) const;
   // Lets its parameters come and reads its rows, together if that can be.
   absl::StatusOr<ParameterGate*> Prepare(const StepToken& token,
+                                         const RowLease& lease,
                                          StepTimes* times);
   absl::Status RunTowers(ParameterGate* gate, StepTimes* times);
   // Says on the step's push what the worker has done by then.
-  void SetCounts(const StepToken& token, const DataPosition& position,
-                 int64_t examples);
+  void SetCounts(const StepToken& token, int64_t examples);
   // Prepares and computes the next step.
-  absl::Status Compute(int64_t step, const StepToken& token);
+  absl::Status Compute(int64_t step, const StepToken& token,
+                       const RowLease& lease);
   // Gives the gradients, while it computes the next step if it can.
-  absl::StatusOr<StepResult> Exchange(int64_t step);
-  absl::StatusOr<StepResult> ComputeAheadAndFinish(int64_t next);
+  absl::StatusOr<StepResult> Exchange(int64_t step, const StepGrant& grant);
+  absl::StatusOr<StepResult> ComputeAheadAndFinish(int64_t next,
+                                                   const RowLease& lease);
   // Ends the step that was given, or was not.
-  absl::StatusOr<StepReport> Conclude(Unfinished step,
+  absl::StatusOr<StepReport> Conclude(StepReport report,
                                       absl::StatusOr<StepResult> result);
   void GiveUpUnfinished();
-  // Makes seeds for the batches of the pipeline's step `number`.
-  void AddSeeds(absl::Span<const Batch> batches, uint64_t number,
+  // Makes seeds for the batches of a lease.
+  void AddSeeds(absl::Span<const Batch> batches, const RowLease& lease,
                 std::vector<SeededBatch>* seeded) const;
-  uint64_t SeedOf(uint64_t step_number, int64_t batch) const;
+  uint64_t SeedOf(int64_t place) const;
   ComputedStep Computed(const StepReport& report) const;
   absl::Time Now() const { return options_.clock->Now(); }
 
   Options options_;
   StepExchange& exchange_;
   const StepExchange::Capabilities capabilities_;
-  // Of the thread that runs the steps; StopReading's is the same.
+  // Constant after Create.
   std::unique_ptr<InputPipeline> pipeline_;
-  // Read but not yet trained on; empty if none.
+  // Those that were read last; empty if none.
   std::vector<SeededBatch> batches_;
-  // Where those were read that were read last.
-  DataPosition read_at_;
+  // Their rows.
+  RowLease lease_;
   // Those after them, if they are prepared; for one call.
   std::vector<SeededBatch> next_;
   // The step that is computed and not given, as far as it is known by then.
   std::optional<StepReport> computed_;
-  std::optional<Unfinished> unfinished_;
+  // The step whose gradients are with some of the shards.
+  std::optional<StepReport> unfinished_;
   // The towers' gradients of trainable tensors.
   std::vector<absl::Span<float>> trainable_;
   // All tensors, for hooks.
   std::vector<StepTensor> tensors_;
-
-  absl::Mutex mu_;
-  InputPipeline* stoppable_ ABSL_GUARDED_BY(mu_) = nullptr;
-  bool is_stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace muster

@@ -36,6 +36,13 @@ void ReportReplication(const WorkerOptions& options) {
                    DescribeReplication(replication)));
 }
 
+TakenRows TakenRowsOf(const WorkerSteps& steps) {
+  const WorkerData& data = steps.data();
+  return {data.num_examples(), steps.towers().shape().worker_rows(),
+          data.training_set() == nullptr ? RowOrder::kStream
+                                         : RowOrder::kPermutation};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
@@ -121,9 +128,7 @@ absl::Status ChiefParts::CreateLoader() {
   load.weights = weights_.get();
   load.read_from = options().read_from;
   load.tasks = steps_.placed().job().tasks;
-  load.rows = {data.num_examples(), steps_.towers().shape().worker_rows(),
-               data.training_set() == nullptr ? RowOrder::kStream
-                                              : RowOrder::kPermutation};
+  load.rows = TakenRowsOf(steps_);
   load.goal.stop = options().training.stop();
   load.data = data.schema().training().files();
   load.reporter = options().reporter;
@@ -146,7 +151,7 @@ void ChiefParts::CreateSaver() {
   save.coordination = steps_.coordination();
   save.rounds = rounds_.get();
   save.placed = &steps_.placed().model();
-  save.tasks = steps_.placed().job().tasks;
+  save.rows = TakenRowsOf(steps_);
   for (const SlotDef& slot : steps_.placed().update_rule()->slots())
     save.slots.push_back(slot.name);
   save.seed = options().training.seed();

@@ -172,6 +172,8 @@ int TasksOfMachine(const ClusterSpec& spec, const TaskId& self,
   int count = spec.AddressOf(self).ok() ? 0 : 1;
   for (const TaskId& task : tasks) {
     const std::string host = HostOf(spec, task);
+    // The chief of workers that come and go, which may be on any machine.
+    if (host.empty()) continue;
     if (own.count(host) == 0 && answers) {
       const absl::StatusOr<bool> is = is_own(host);
       answers = is.ok();

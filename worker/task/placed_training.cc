@@ -8,7 +8,6 @@
 #include "worker/task/report_lines.h"
 #include "worker/training/place_model.h"
 #include "worker/training/scale_optimizer.h"
-#include "worker/training/schedule_length.h"
 
 namespace muster {
 
@@ -25,16 +24,19 @@ absl::Status PlacedTraining::FitOptimizer(const BatchPlan& shape,
   TrainingSpec* const training = &job_.options.training;
   const Reporter reporter =
       job_.is_chief() ? job_.options.reporter : Reporter();
-  const int64_t rows = shape.global_rows();
-  epoch_updates_ =
-      num_examples / rows * rows / UpdateRows(training->replication(), shape);
+  epoch_ = {num_examples, UpdateRows(training->replication(), shape)};
+  // An update has the rows of the workers that are there.
+  if (job_.options.cluster.takes_any_worker() &&
+      training->replication().has_sync()) {
+    epoch_.update_rows = 0;
+  }
   RETURN_IF_ERROR(CheckEpochs(training->stop(), num_examples));
-  RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), epoch_updates_,
+  RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), epoch_,
                                         training->mutable_optimizer()));
   ASSIGN_OR_RETURN(const std::string scaling, ScaleOptimizer(shape, training));
   if (!scaling.empty()) reporter.Info(scaling);
   reporter.Info(
-      DescribeStop(training->stop(), epoch_updates_, job_.options.stop_source));
+      DescribeStop(training->stop(), epoch_, job_.options.stop_source));
   ASSIGN_OR_RETURN(update_rule_, CreateUpdateRule(training->optimizer()));
   return absl::OkStatus();
 }

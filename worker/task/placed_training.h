@@ -13,6 +13,7 @@
 #include "worker/task/worker_job.h"
 #include "worker/task/worker_towers.h"
 #include "worker/training/placed_model.h"
+#include "worker/training/schedule_length.h"
 
 namespace muster {
 
@@ -33,9 +34,7 @@ class PlacedTraining {
   // outlives.
   UpdateRule* update_rule() const { return update_rule_.get(); }
   const PlacedModel& model() const { return model_; }
-  // The updates of the parameters in one pass over the training set; 0: not
-  // known.
-  int64_t epoch_updates() const { return epoch_updates_; }
+  const EpochLength& epoch() const { return epoch_; }
 
  private:
   explicit PlacedTraining(WorkerJob job) : job_(std::move(job)) {}
@@ -46,7 +45,7 @@ class PlacedTraining {
   absl::Status Place(const WorkerTowers& towers);
 
   WorkerJob job_;
-  int64_t epoch_updates_ = 0;
+  EpochLength epoch_;
   std::unique_ptr<UpdateRule> update_rule_;
   PlacedModel model_;
 };

@@ -159,6 +159,12 @@ std::string ResultJson(const TrainingResult& result) {
   json.AddCount("global_step", result.global_step);
   json.AddCount("start_step", result.start_step);
   json.AddCount("examples", result.examples);
+  json.AddCount("examples_repeated", result.examples_repeated);
+  json.AddCount("examples_skipped", result.examples_skipped);
+  if (result.examples_left.has_value()) {
+    json.AddCount("examples_left", *result.examples_left);
+    json.AddText("coverage", result.coverage);
+  }
   json.AddNumber("steps_per_s", result.steps_per_s);
   json.AddNumber("examples_per_s", result.examples_per_s);
   json.AddCount("model_bytes", result.model_bytes);

@@ -53,6 +53,7 @@ struct TrainingResult {
   std::string device;
   std::vector<std::string> devices;
   int num_ps = 0;
+  // 0: whoever comes.
   int num_workers = 0;
   int compute_threads = 0;
   int64_t seed = 0;
@@ -71,6 +72,14 @@ struct TrainingResult {
   // The step at which this run began; 0 unless it was resumed.
   int64_t start_step = 0;
   int64_t examples = 0;
+  // Of them, at most so many once more than stop.epochs says: rows of steps
+  // that were lost; and so many not, in steps that were passed over.
+  int64_t examples_repeated = 0;
+  int64_t examples_skipped = 0;
+  // With stop.epochs: so many that it says were not trained on; how often each
+  // was, in words.
+  std::optional<int64_t> examples_left;
+  std::string coverage;
 
   // The rates over all workers, from the chief's entry to the training's end.
   double steps_per_s = kNotMeasured;

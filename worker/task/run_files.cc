@@ -153,7 +153,8 @@ TrainingResult RunFiles::DescribeRun() const {
   result.device = std::string(towers.first().devices.own()->name());
   result.devices = towers.titles();
   result.num_ps = cluster.is_all_reduce() ? 0 : cluster.num_ps();
-  result.num_workers = static_cast<int>(job.tasks.size());
+  result.num_workers =
+      cluster.takes_any_worker() ? 0 : static_cast<int>(job.tasks.size());
   result.compute_threads = job.options.compute_threads;
   result.seed = training.seed();
   result.batch_size = towers.shape().batch_size;

@@ -1,6 +1,7 @@
 #include "worker/task/run_speed.h"
 
 #include "common/cluster/task_id.h"
+#include "worker/session/trained_rows.h"
 
 namespace muster {
 namespace {
@@ -25,6 +26,10 @@ TrainingResult::Worker DescribeWorker(const WorkerState& state) {
 void AddSpeed(const JobState& state, const RunTimes& times,
               TrainingResult* result) {
   result->examples = state.examples();
+  result->examples_repeated = state.rows().repeated();
+  result->examples_skipped = state.rows().skipped();
+  result->examples_left = RowsLeft(state);
+  result->coverage = DescribeTrainedRows(state);
   if (state.has_update()) result->update = state.update();
   for (const WorkerState& worker : state.workers()) {
     result->workers.push_back(DescribeWorker(worker));

@@ -38,7 +38,7 @@ std::unique_ptr<Progress> MakeProgress(const SessionHooks::Options& options,
                                        const SessionHooks::Parts& parts) {
   Progress::Options progress = options.progress;
   progress.target_step =
-      UpdatesUntilStop(options.training.stop(), options.steps_per_epoch);
+      UpdatesUntilStop(options.training.stop(), options.epoch);
   return std::make_unique<Progress>(progress, parts.progress_output);
 }
 

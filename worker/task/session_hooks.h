@@ -25,6 +25,7 @@
 #include "worker/hook/summary_hooks.h"
 #include "worker/hook/watched_evaluations.h"
 #include "worker/task/kept_training.h"
+#include "worker/training/schedule_length.h"
 
 namespace muster {
 
@@ -42,8 +43,8 @@ class SessionHooks {
     TrainingSpec training;
     // The chief, with a half to evaluate: what it wants of evaluations.
     EvaluationWatch::Options watch;
-    // Global steps in one pass over the training set.
-    int64_t steps_per_epoch = 0;
+    // For the step at which stop.epochs ends it.
+    EpochLength epoch;
     // target_step is overwritten.
     Progress::Options progress;
     // No profile if its steps are none. task_name is overwritten.

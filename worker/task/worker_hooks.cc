@@ -68,7 +68,7 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
   options.chief = job.is_chief();
   options.saves = !job.options.train_dir.empty();
   options.training = job.options.training;
-  options.steps_per_epoch = placed().epoch_updates();
+  options.epoch = placed().epoch();
   options.progress.every = job.options.progress_every;
   if (BadRecords* const bad_records = worker_.steps->data().bad_records()) {
     options.progress.bad_records = [bad_records] {
@@ -182,7 +182,7 @@ absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
   shown.training_set = worker_.steps->data().training_set();
   shown.batch_size = towers.shape().batch_size;
   shown.devices = towers.own_devices();
-  shown.epoch_updates = placed().epoch_updates();
+  shown.epoch_updates = placed().epoch().rows / placed().epoch().update_rows;
   const TrainingResult run = worker_.files->DescribeRun();
   shown.replication = run.replication;
   shown.accumulate_batches = run.accumulate_batches;

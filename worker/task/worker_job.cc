@@ -22,8 +22,10 @@ absl::StatusOr<WorkerJob> WorkerJob::Create(WorkerOptions options) {
     job.tasks = cluster.training_tasks();
     job.ps_addresses = cluster.ps_addresses();
   }
-  RETURN_IF_ERROR(FitReplication(static_cast<int>(job.tasks.size()),
-                                 options.training.mutable_replication()));
+  const bool any_may_come = cluster.takes_any_worker();
+  RETURN_IF_ERROR(
+      FitReplication(any_may_come ? 0 : static_cast<int>(job.tasks.size()),
+                     options.training.mutable_replication()));
   if (!cluster.empty()) RETURN_IF_ERROR(CheckTextSize(options.training));
   job.options = std::move(options);
   return job;

@@ -24,7 +24,7 @@ struct WorkerJob {
   WorkerOptions options;
   // The training as it was given, before it is fitted to the cluster.
   TrainingSpec given_training;
-  // The tasks of options.cluster.
+  // The tasks of options.cluster; the chief alone where it takes any worker.
   TaskId chief_task;
   std::vector<TaskId> tasks;
   std::vector<std::string> ps_addresses;

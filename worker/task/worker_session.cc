@@ -1,5 +1,6 @@
 #include "worker/task/worker_session.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -56,6 +57,14 @@ std::string TrainingText(const WorkerSteps& steps) {
   return text;
 }
 
+// As many as the input prepares, and one that is computed from the parameters
+// of the step before.
+int StepsAhead(const InputSpec& input, const BatchPlan& shape) {
+  const int64_t batches = shape.accumulate_batches;
+  return static_cast<int>(
+      std::max<int64_t>((input.prefetch() + batches - 1) / batches, 1));
+}
+
 TrainingSession::Options SessionOptions(const SessionStages& stages) {
   const WorkerSteps& steps = *stages.steps;
   const WorkerJob& job = steps.placed().job();
@@ -79,7 +88,9 @@ TrainingSession::Options SessionOptions(const SessionStages& stages) {
   options.replication = task.training.replication();
   options.saves = job.is_chief() && !task.train_dir.empty();
   options.checkpoint = task.training.checkpoint();
-  options.batch_size = steps.towers().shape().worker_rows();
+  options.step_rows = steps.towers().shape().worker_rows();
+  options.leases_ahead =
+      StepsAhead(task.training.input(), steps.towers().shape());
   options.epoch_examples = options.machine.goal.epoch_examples;
   return options;
 }

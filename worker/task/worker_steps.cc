@@ -18,7 +18,8 @@
 namespace muster {
 namespace {
 
-// The rows that this worker reads, in their order; the loop fills in the rest.
+// How this worker reads the rows that are leased to it; the loop fills in the
+// rest.
 InputPipeline::Options MakeInputOptions(const PlacedTraining& placed,
                                         const WorkerTowers& towers,
                                         const WorkerData& data) {
@@ -28,8 +29,6 @@ InputPipeline::Options MakeInputOptions(const PlacedTraining& placed,
   options.shuffle = input.shuffle();
   options.shuffle_buffer = input.shuffle_buffer();
   options.batch_size = towers.shape().batch_size;
-  options.worker_index = placed.job().worker_index();
-  options.num_workers = static_cast<int64_t>(placed.job().tasks.size());
   options.prefetch = input.prefetch();
   options.clock = placed.options().clock;
   options.bad_records = data.bad_records();
@@ -128,9 +127,7 @@ void WorkerSteps::CreateExchange(DeviceUpdate* update, bool changes_gradients) {
 JobGoal WorkerSteps::goal() const {
   const TrainingSpec& training = placed_.training();
   const BatchPlan& shape = towers_.shape();
-  return {training.stop(),
-          loop_->steps_per_epoch() * shape.worker_rows() *
-              static_cast<int64_t>(placed_.job().tasks.size()),
+  return {training.stop(), loop_->epoch_rows(),
           UpdateRows(training.replication(), shape)};
 }
 

@@ -61,7 +61,21 @@ absl::Status CheckOrder(const SyncReplication& sync) {
                      "a step waits for no more gradients than that");
 }
 
+// Of workers that come and go.
+absl::Status FitSyncOfAny(SyncReplication* sync) {
+  if (sync->total_replicas() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replication.sync.total_replicas is ", sync->total_replicas(),
+        ", but the cluster takes any worker: leave it out; min_replicas says "
+        "how many an update waits for, replicas_to_aggregate how many it has "
+        "at most"));
+  }
+  if (sync->min_replicas() == 0) sync->set_min_replicas(1);
+  return CheckOrder(*sync);
+}
+
 absl::Status FitSync(int replicas, SyncReplication* sync) {
+  if (replicas == 0) return FitSyncOfAny(sync);
   if (sync->total_replicas() == 0) sync->set_total_replicas(replicas);
   if (sync->total_replicas() != replicas) {
     return absl::InvalidArgumentError(
@@ -75,6 +89,19 @@ absl::Status FitSync(int replicas, SyncReplication* sync) {
   }
   if (sync->min_replicas() == 0) sync->set_min_replicas(1);
   return CheckOrder(*sync);
+}
+
+std::string DescribeReplicas(const SyncReplication& sync) {
+  if (sync.total_replicas() > 0) {
+    return absl::StrCat("the first ", sync.replicas_to_aggregate(), " of ",
+                        sync.total_replicas(), " replicas");
+  }
+  const std::string which =
+      sync.replicas_to_aggregate() > 0
+          ? absl::StrCat("the first ", sync.replicas_to_aggregate(), " of")
+          : "all";
+  return absl::StrCat(which, " replicas that are there, at least ",
+                      sync.min_replicas());
 }
 
 std::map<std::string, int64_t> AsyncNumbers(
@@ -164,10 +191,8 @@ std::string ReplicationName(const ReplicationSpec& replication) {
 std::string DescribeReplication(const ReplicationSpec& replication) {
   const std::string name = ReplicationName(replication);
   if (replication.has_sync()) {
-    const SyncReplication& sync = replication.sync();
-    return absl::StrCat(name, ", each step the mean of the first ",
-                        sync.replicas_to_aggregate(), " of ",
-                        sync.total_replicas(), " replicas");
+    return absl::StrCat(name, ", each step the mean of ",
+                        DescribeReplicas(replication.sync()));
   }
   if (replication.has_bounded_staleness()) {
     return absl::StrCat(name, ", no worker more than ",

@@ -23,7 +23,8 @@ absl::Status CheckReplicationSuits(const ClusterSpec& cluster,
 
 // Fills in what the spec leaves to the cluster (0 replicas) and checks the
 // whole against it: `replicas` is the number of its tasks that train (1 in
-// standalone). All tasks then have the same numbers, in the training's
+// standalone), 0 where it takes any worker; there 0 replicas stay, for as many
+// as come. All tasks then have the same numbers, in the training's
 // fingerprint and on the shards. All-reduce becomes what workers and shards do
 // then: sync of all, which waits for the lost. REQUIRES: ValidateReplication is
 // OK. Errors: as above.

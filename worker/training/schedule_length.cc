@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 // A double holds it exactly.
-constexpr double kMostUpdates = kMaxCount;
+constexpr double kMostRows = kMaxCount;
 // Because 0.1 * 30 must be 3.
 constexpr double kEpsilon = 1e-6;
 
@@ -27,27 +27,32 @@ bool FallsOverTraining(const ScheduleSpec& schedule) {
 absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples) {
   if (stop.epochs() == 0) return absl::OkStatus();
   const double examples = stop.epochs() * static_cast<double>(num_examples);
-  if (examples >= 1 && examples <= kMostUpdates) return absl::OkStatus();
+  if (examples >= 1 && examples <= kMostRows) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "stop.epochs is ", stop.epochs(), ", of ", num_examples,
       " training examples: wanted 1 to ", kMaxCount,
       " examples in all; 0 epochs are no limit, if another stop is set"));
 }
 
-std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
+std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
                          absl::string_view source) {
   std::vector<std::string> ends;
-  const int64_t last = UpdatesUntilStop(stop, epoch_updates);
+  const int64_t last = UpdatesUntilStop(stop, epoch);
   const bool by_steps = stop.steps() > 0 && last == stop.steps();
-  if (stop.steps() > 0 || stop.epochs() > 0) {
+  const bool epochs_have_length = stop.epochs() > 0 && epoch.update_rows > 0;
+  if (stop.steps() > 0 || epochs_have_length) {
     const std::string steps = absl::StrCat("stop.steps=", stop.steps());
     const std::string epochs =
         absl::StrCat("stop.epochs=", ReadableNumber(stop.epochs(), 6));
-    const bool both = stop.steps() > 0 && stop.epochs() > 0;
+    const bool both = stop.steps() > 0 && epochs_have_length;
     ends.push_back(absl::StrCat(
         "at step ", last, " (", by_steps ? steps : epochs,
         both ? absl::StrCat("; ", by_steps ? epochs : steps, " is later") : "",
         ")"));
+  }
+  if (stop.epochs() > 0 && !epochs_have_length) {
+    ends.push_back(absl::StrCat("after ", ReadableNumber(stop.epochs(), 6),
+                                " epochs (stop.epochs)"));
   }
   if (stop.seconds() > 0) {
     ends.push_back(absl::StrCat("after ", ReadableNumber(stop.seconds(), 6),
@@ -68,15 +73,16 @@ std::string DescribeStop(const StopSpec& stop, int64_t epoch_updates,
                       source, " says");
 }
 
-int64_t UpdatesUntilStop(const StopSpec& stop, int64_t epoch_updates) {
-  if (stop.epochs() == 0) return stop.steps();
-  const auto by_epochs = static_cast<int64_t>(
-      std::min(stop.epochs() * static_cast<double>(epoch_updates) + kEpsilon,
-               kMostUpdates));
+int64_t UpdatesUntilStop(const StopSpec& stop, const EpochLength& epoch) {
+  if (stop.epochs() == 0 || epoch.update_rows == 0) return stop.steps();
+  const auto rows = static_cast<int64_t>(std::min(
+      stop.epochs() * static_cast<double>(epoch.rows) + kEpsilon, kMostRows));
+  const int64_t by_epochs = rows / epoch.update_rows;
   return stop.steps() == 0 ? by_epochs : std::min(stop.steps(), by_epochs);
 }
 
-absl::Status FitScheduleToTraining(const StopSpec& stop, int64_t epoch_updates,
+absl::Status FitScheduleToTraining(const StopSpec& stop,
+                                   const EpochLength& epoch,
                                    OptimizerSpec* optimizer) {
   if (!FallsOverTraining(optimizer->schedule())) return absl::OkStatus();
   if (stop.steps() == 0 && stop.epochs() == 0) {
@@ -87,7 +93,7 @@ absl::Status FitScheduleToTraining(const StopSpec& stop, int64_t epoch_updates,
         "stop.epochs says how long that is: set one of the three"));
   }
   optimizer->mutable_schedule()->set_decay_steps(
-      std::max<int64_t>(UpdatesUntilStop(stop, epoch_updates), 1));
+      std::max<int64_t>(UpdatesUntilStop(stop, epoch), 1));
   return absl::OkStatus();
 }
 

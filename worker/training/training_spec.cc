@@ -183,7 +183,7 @@ absl::Status ValidateBatchSize(const InputSpec& input) {
 // How many rows an update will have is not known yet; those of reference make
 // the rate that is written. Nor how many updates an epoch will have.
 absl::Status ValidateOptimizer(OptimizerSpec optimizer, const StopSpec& stop) {
-  RETURN_IF_ERROR(FitScheduleToTraining(stop, /*epoch_updates=*/1, &optimizer));
+  RETURN_IF_ERROR(FitScheduleToTraining(stop, {/*rows=*/1}, &optimizer));
   ASSIGN_OR_RETURN(
       const ScaledOptimizer scaled,
       ScaleLearningRate(

@@ -16,10 +16,14 @@ ABSL_FLAG(std::string, ps_hosts, "",
           "Without ps tasks the workers hold the parameters (replication: "
           "all_reduce).");
 ABSL_FLAG(std::string, worker_hosts, "",
-          "Comma-separated host:port of the worker tasks.");
+          "Comma-separated host:port of the worker tasks; any (or none): "
+          "workers come and go.");
 ABSL_FLAG(std::string, job_name, "",
           "Own job: ps; or worker (default), chief or evaluator.");
-ABSL_FLAG(int, task_index, -1, "Own index in the job; by default 0.");
+ABSL_FLAG(std::string, task_index, "",
+          "Own index in the job; by default 0. any: of a worker, where the "
+          "cluster takes any; that of its certificate, else ps task 0 gives "
+          "it one.");
 ABSL_FLAG(std::string, bind, "",
           "Listen on this host:port instead of the own address in the cluster "
           "(port 0: any free one). A worker serves its health there, in "

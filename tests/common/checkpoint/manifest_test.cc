@@ -64,6 +64,40 @@ TEST(ManifestTest, HasTheSmallestFormatThatSaysAllItHolds) {
   EXPECT_EQ(read->schema().format(), "csv");
   manifest.mutable_evaluations()->set_global_step(4);
   EXPECT_EQ(ParseManifest(*FormatManifest(manifest))->format_version(), 6);
+  manifest.mutable_ledger()->set_front(96);
+  const auto ledger = ParseManifest(*FormatManifest(manifest));
+  ASSERT_THAT(ledger, IsOk());
+  EXPECT_EQ(ledger->format_version(), 7);
+  EXPECT_EQ(ledger->ledger().front(), 96);
+}
+
+void AddUndone(int64_t first, int64_t rows, RowLedger* ledger) {
+  RowRange* const range = ledger->add_undone();
+  range->set_first(first);
+  range->set_rows(rows);
+}
+
+// Rows would be trained on twice, or never; its CRC fits all the same.
+TEST(ManifestTest, LedgerWhoseRangesOverlap_IsDamage) {
+  CheckpointManifest manifest = ExampleManifest(4);
+  RowLedger* const ledger = manifest.mutable_ledger();
+  ledger->set_front(96);
+  AddUndone(0, 32, ledger);
+  AddUndone(33, 8, ledger);
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest)), IsOk());
+  AddUndone(40, 16, ledger);
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest)),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("damaged: ledger of rows"),
+                             HasSubstr("16 rows from 40"))));
+}
+
+TEST(ManifestTest, LedgerWithRowsBehindItsFront_IsDamage) {
+  CheckpointManifest manifest = ExampleManifest(4);
+  manifest.mutable_ledger()->set_front(96);
+  AddUndone(90, 8, manifest.mutable_ledger());
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest)),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("front")));
 }
 
 TEST(ManifestTest, ReadsTheFormatThatKnowsFilesAlone) {
@@ -78,23 +112,23 @@ TEST(ManifestTest, ReadsTheFormatThatKnowsFilesAlone) {
 TEST(ManifestTest, NamesANewerFormat) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.set_muster_version("9.1");
-  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 7)),
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 8)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 7"), HasSubstr("9.1"),
-                             HasSubstr("up to 6"))));
+                       AllOf(HasSubstr("format version 8"), HasSubstr("9.1"),
+                             HasSubstr("up to 7"))));
 }
 
 // Fields, values and types that no parser of this program takes.
 TEST(ManifestTest, ANewerFormatIsNamedWhateverItHolds) {
   const std::string texts[] = {
-      "format_version: 7\nlease { holder: \"a\" until: 3 }\n",
-      "format_version: 7\nseed: \"a text now\"\n",
-      "format_version: 7\nparameters { kind: KIND_OF_LATER }\n",
-      "format_version: 7\nsyntax of later <<< }\n"};
+      "format_version: 8\nlease { holder: \"a\" until: 3 }\n",
+      "format_version: 8\nseed: \"a text now\"\n",
+      "format_version: 8\nparameters { kind: KIND_OF_LATER }\n",
+      "format_version: 8\nsyntax of later <<< }\n"};
   for (const std::string& text : texts) {
     EXPECT_THAT(ParseManifest(WithCrcLine(text)),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("format version 7")))
+                         HasSubstr("format version 8")))
         << text;
     EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss))
         << text;
@@ -106,6 +140,17 @@ TEST(ManifestTest, DeepNestingIsDamage) {
   std::string text;
   for (int i = 0; i < 1000000; ++i) text += "a{";
   EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// A format of positions has them still.
+TEST(ManifestTest, ReadsTheFormatsWhosePositionsAreMessages) {
+  for (const int format_version : {3, 4, 5, 6}) {
+    const auto read =
+        ParseManifest(*FormatManifest(ExampleManifest(4), format_version));
+    ASSERT_THAT(read, IsOk()) << format_version;
+    EXPECT_EQ(read->workers(0).position().rows(), 4);
+    EXPECT_FALSE(read->has_ledger());
+  }
 }
 
 // The CRC of its manifests covers the positions of then.

@@ -30,6 +30,7 @@ TEST(ClusterConfigsTest, LocalFilesHoldWhatTheirNamesSay) {
       {"local_1ps_2worker_evaluator.json", "ps 1, worker 2, evaluator 1"},
       {"local_2ps_2worker.json", "ps 2, worker 2"},
       {"local_2ps_3worker.json", "ps 2, worker 3"},
+      {"local_1ps_any_worker.json", "ps 1, any worker"},
       {"local_2worker.json", "all-reduce, worker 2"},
   };
   for (const Case& c : kCases) EXPECT_EQ(Load(c.file).Summary(), c.summary);

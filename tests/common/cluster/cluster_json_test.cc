@@ -28,6 +28,13 @@ TEST(ClusterJsonTest, ReadsListsOfTasks) {
   EXPECT_FALSE(source->job.has_value());
 }
 
+TEST(ClusterJsonTest, ReadsWorkersThatComeAndGo) {
+  const auto source =
+      ParseClusterJson(R"({"ps": ["h0:1"], "worker": "any"})", "c.json");
+  ASSERT_THAT(source, IsOk());
+  EXPECT_TRUE(source->spec->takes_any_worker());
+}
+
 TEST(ClusterJsonTest, ReadsSparseMapsUnderClusterKey) {
   const auto source = ParseClusterJson(
       R"({"cluster": {"ps": {"0": "h0:1"}, "worker": {"3": "w3:1"}}})", "c");
@@ -53,6 +60,9 @@ TEST(ClusterJsonTest, NamesThePlaceOfAMistake) {
       {"{\"ps\": [\"h:1\"], \"worker\": {\"1\": \"a:1\", \"01\": \"b:1\"}}",
        "/job:worker/task:1 is given twice"},
       {"{\"ps\": \"h:1\"}", "job 'ps' must be a list of addresses"},
+      {"{\"ps\": \"any\"}", "job 'ps' must be a list of addresses"},
+      {"{\"ps\": [\"h:1\"], \"worker\": \"all\"}",
+       "or \"any\" for workers that come and go, found string"},
       {"{\"ps\": [2222]}",
        "the address of /job:ps/task:0 must be a string like"},
       {"{\"ps\": {\"x\": \"h:1\"}}", "a key must be a task index, found 'x'"},

@@ -92,7 +92,7 @@ TEST(ClusterResolverTest, ReadsTensorFlowOneFlags) {
   EXPECT_EQ(Task(options),
             "/job:worker/task:0 by --ps_hosts and --worker_hosts");
   options.job_name = "worker";
-  options.task_index = 1;
+  options.task_index = "1";
   EXPECT_EQ(Task(options),
             "/job:worker/task:1 by --ps_hosts and --worker_hosts");
 }
@@ -101,10 +101,10 @@ TEST(ClusterResolverTest, ReadsJsonAndTextFiles) {
   ClusterOptions options = WorkerOptions();
   options.cluster_file =
       WriteFile(R"( {"ps": ["p0:1"], "worker": ["w0:1", "w1:1"]})");
-  options.task_index = 1;
+  options.task_index = "1";
   EXPECT_EQ(Task(options),
             "/job:worker/task:1 by --cluster=" + options.cluster_file);
-  options.task_index = 0;
+  options.task_index = "0";
   options.cluster_file = WriteFile(
       "job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
       "job { name: 'chief' tasks { key: 0 value: 'c:1' } }");
@@ -143,7 +143,7 @@ TEST(ClusterResolverTest, TheFirstSourceDecidesWhereAllAgree) {
             "/job:worker/task:1 by --cluster=" + options.cluster_file);
   options.ps_hosts = "p0:1";
   options.worker_hosts = "w0:1,w1:1";
-  options.task_index = 1;
+  options.task_index = "1";
   EXPECT_EQ(Task(options),
             "/job:worker/task:1 by --ps_hosts and --worker_hosts");
 }
@@ -152,7 +152,7 @@ TEST(ClusterResolverTest, WorkersAloneHoldTheParameters) {
   ClusterOptions options = WorkerOptions();
   options.can_all_reduce = true;
   options.worker_hosts = "w0:1,w1:1";
-  options.task_index = 1;
+  options.task_index = "1";
   const auto resolved = ResolveCluster(options);
   ASSERT_THAT(resolved, IsOk());
   EXPECT_TRUE(resolved->spec.is_all_reduce());
@@ -194,12 +194,12 @@ TEST(ClusterResolverTest, RefusesTwoSourcesWithDifferentAddresses) {
 TEST(ClusterResolverTest, RefusesTwoSourcesWithDifferentOwnTasks) {
   ClusterOptions options = WorkerOptions();
   options.tf_config = kTfConfig;
-  options.task_index = 0;
+  options.task_index = "0";
   EXPECT_THAT(ResolveCluster(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("the own task index is 0 in the first and 1 "
                                  "in the second")));
-  options.task_index = -1;
+  options.task_index.clear();
   options.job_name = "chief";
   EXPECT_THAT(ResolveCluster(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -219,20 +219,29 @@ TEST(ClusterResolverTest, RefusesStandaloneWithACluster) {
 TEST(ClusterResolverTest, RefusesBadOwnTasks) {
   struct Case {
     const char* job;
-    int index;
+    const char* index;
     const char* wanted;
   };
   const Case kCases[] = {
-      {"worker", 2,
+      {"worker", "2",
        "/job:worker/task:2 is not in the cluster: job 'worker' "
        "has the task indices 0, 1"},
-      {"chief", 0, "job 'chief' has no tasks"},
-      {"wroker", 0, "--job_name: unknown job 'wroker'; did you mean 'worker'?"},
-      {"ps", 0, "'ps' is not one that this program runs: worker, chief"},
-      {"worker", -7, "--task_index must not be negative, found -7"},
+      {"chief", "0", "job 'chief' has no tasks"},
+      {"wroker", "0",
+       "--job_name: unknown job 'wroker'; did you mean 'worker'?"},
+      {"ps", "0", "'ps' is not one that this program runs: worker, chief"},
+      {"worker", "-7",
+       "--task_index must be a whole number, 0 or more, or "
+       "any, found '-7'"},
+      {"worker", "1x", "found '1x'"},
+      {"worker", "any",
+       "--ps_hosts and --worker_hosts lists its workers (ps 1, "
+       "worker 2); name the index of one"},
+      {"evaluator", "any", "a task of job evaluator has a number; name it"},
   };
   for (const Case& c : kCases) {
     ClusterOptions options = WorkerOptions();
+    options.jobs.push_back("evaluator");
     options.ps_hosts = "p0:1";
     options.worker_hosts = "w0:1,w1:1";
     options.job_name = c.job;
@@ -245,7 +254,7 @@ TEST(ClusterResolverTest, RefusesBadOwnTasks) {
 
 TEST(ClusterResolverTest, RefusesATaskIndexWithoutACluster) {
   ClusterOptions options = WorkerOptions();
-  options.task_index = 1;
+  options.task_index = "1";
   EXPECT_THAT(ResolveCluster(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("but no cluster")));
@@ -303,14 +312,14 @@ TEST(ClusterResolverTest, TfConfigWithoutTheOwnTaskIsRefusedWhereThereAreMore) {
   for (const char* const task : {"", R"(,"task":{"type":"worker"})"}) {
     options.tf_config = absl::StrCat(
         R"({"cluster":{"ps":["p0:1"],"worker":["w0:1","w1:1"]})", task, "}");
-    options.task_index = -1;
+    options.task_index.clear();
     EXPECT_THAT(ResolveCluster(options),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("names 2 tasks of job 'worker' and not")));
-    options.task_index = 1;
+    options.task_index = "1";
     EXPECT_EQ(Task(options), "/job:worker/task:1 by TF_CONFIG");
   }
-  options.task_index = -1;
+  options.task_index.clear();
   options.tf_config = R"({"cluster":{"ps":["p0:1","p1:1"],"worker":["w0:1"]}})";
   EXPECT_EQ(Task(options), "/job:worker/task:0 by TF_CONFIG");
 }
@@ -326,21 +335,54 @@ TEST(ClusterResolverTest, AFileMayGiveTheClusterOfTfConfigsTask) {
 }
 
 TEST(ClusterResolverTest, AClusterWithoutTheOwnJobIsRefused) {
-  ClusterOptions worker = WorkerOptions();
-  worker.cluster_file = WriteFile(R"({"ps": ["p0:1"]})");
-  EXPECT_THAT(ResolveCluster(worker),
+  ClusterOptions chief = WorkerOptions();
+  chief.job_name = "chief";
+  chief.cluster_file = WriteFile(R"({"ps": ["p0:1"], "worker": "any"})");
+  EXPECT_THAT(ResolveCluster(chief),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("job 'worker' has no tasks")));
-  worker.cluster_file.clear();
-  worker.ps_hosts = "p0:1";
-  EXPECT_THAT(ResolveCluster(worker),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("job 'worker' has no tasks")));
+                       HasSubstr("job 'chief' has no tasks")));
   ClusterOptions ps;
   ps.jobs = {"ps"};
   ps.cluster_file = WriteFile(R"({"ps": [], "worker": ["w0:1"]})");
   EXPECT_THAT(ResolveCluster(ps), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("has no ps task")));
+}
+
+TEST(ClusterResolverTest, WhereAnyWorkerMayComeOneNamesItsNumber) {
+  ClusterOptions options = WorkerOptions();
+  for (const char* const workers : {"any", ""}) {
+    options.ps_hosts = "p0:1";
+    options.worker_hosts = workers;
+    options.task_index.clear();
+    EXPECT_THAT(ResolveCluster(options),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("takes any worker (ps 1, any worker)"),
+                               HasSubstr("--task_index=0 for the chief"))));
+    options.task_index = "5";
+    EXPECT_EQ(Task(options),
+              "/job:worker/task:5 by --ps_hosts and --worker_hosts");
+    options.task_index = "4096";
+    EXPECT_THAT(ResolveCluster(options),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+}
+
+TEST(ClusterResolverTest, AnyWorkerHasNoNumberYet) {
+  ClusterOptions options = WorkerOptions();
+  options.task_index = "any";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("but no cluster")));
+  options.ps_hosts = "p0:1";
+  const auto resolved = ResolveCluster(options);
+  ASSERT_THAT(resolved, IsOk());
+  EXPECT_EQ(resolved->task.job(), "worker");
+  EXPECT_EQ(resolved->task.index(), -1);
+  options.tf_config = R"({"task":{"type":"worker","index":1}})";
+  EXPECT_THAT(ResolveCluster(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("TF_CONFIG says that this is "
+                                 "/job:worker/task:1")));
 }
 
 TEST(ClusterResolverTest, RefusesLoopbackBesideOtherHosts) {

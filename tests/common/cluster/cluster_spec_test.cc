@@ -124,6 +124,34 @@ TEST(ClusterSpecTest, AllReduceWantsEveryWorker) {
                        HasSubstr("the cluster has no worker either")));
 }
 
+TEST(ClusterSpecTest, WithoutAListOfWorkersBesidePsTasksAnyMayCome) {
+  constexpr char kPs[] = "job { name: 'ps' tasks { key: 0 value: 'p:1' } }";
+  const ClusterSpec said =
+      Parse(absl::StrCat(kPs, "job { name: 'worker' any_task: true }"));
+  const ClusterSpec left_out = Parse(kPs);
+  EXPECT_TRUE(said == left_out);
+  for (const ClusterSpec& spec : {said, left_out}) {
+    EXPECT_TRUE(spec.takes_any_worker());
+    EXPECT_EQ(spec.Summary(), "ps 1, any worker");
+    EXPECT_THAT(spec.training_tasks(), ElementsAre(MakeTaskId("worker", 0)));
+    const ClusterDef def = spec.TrainingDef();
+    ASSERT_EQ(def.job_size(), 2);
+    EXPECT_TRUE(def.job(1).any_task());
+    EXPECT_THAT(ClusterSpec::Create(def), IsOkAndHolds(spec));
+  }
+  EXPECT_FALSE(Parse(kTwoAndTwo).takes_any_worker());
+  EXPECT_FALSE(ClusterSpec().takes_any_worker());
+}
+
+TEST(ClusterSpecTest, WhereAnyMayComeAListedChiefIsTheChief) {
+  const ClusterSpec spec = Parse(
+      "job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+      "job { name: 'chief' tasks { key: 0 value: 'c:1' } }");
+  EXPECT_TRUE(spec.takes_any_worker());
+  EXPECT_THAT(spec.training_tasks(), ElementsAre(MakeTaskId("chief", 0)));
+  EXPECT_EQ(spec.Summary(), "ps 1, chief 1, any worker");
+}
+
 TEST(ClusterSpecTest, TellsAPsOfAllButTheEvaluator) {
   const ClusterDef def =
       Parse(absl::StrCat(
@@ -166,6 +194,11 @@ TEST(ClusterSpecTest, RefusesWhatIsNoCluster) {
        "job { name: 'evaluator' tasks { key: 0 value: 'q:1' }"
        "                        tasks { key: 1 value: 'r:1' } }",
        "'evaluator' may have at most one task"},
+      {"job { name: 'worker' any_task: true }", "the cluster has no ps task"},
+      {"job { name: 'ps' any_task: true }", "which job worker alone may"},
+      {"job { name: 'ps' tasks { key: 0 value: 'p:1' } }"
+       "job { name: 'worker' any_task: true tasks { key: 0 value: 'w:1' } }",
+       "takes any task, and lists 1"},
   };
   for (const Case& c : kCases) {
     EXPECT_THAT(
@@ -201,7 +234,7 @@ TEST(ClusterSpecTest, NamesTheFirstDifference) {
       "job { name: 'ps' tasks { key: 0 value: 'p0:1' }"
       "                 tasks { key: 1 value: 'p1:1' } }");
   EXPECT_EQ(ClusterSpec::Difference(a, "A", c, "B"),
-            "/job:worker/task:0 is w0:1 in A and absent in B");
+            "/job:worker/task:0 is w0:1 in A and whoever comes in B");
   EXPECT_TRUE(a != c);
 }
 

@@ -19,6 +19,14 @@ TEST(HostFlagsTest, NumbersHostsInTheirOrder) {
   EXPECT_EQ(spec->tasks("worker").size(), 3);
 }
 
+TEST(HostFlagsTest, AnyIsWorkersThatComeAndGo) {
+  const auto spec = ParseHostFlags("p0:1", " any");
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_TRUE(spec->takes_any_worker());
+  EXPECT_THAT(ParseHostFlags("any", "w0:1"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(HostFlagsTest, NothingGivenIsTheEmptySpec) {
   const auto spec = ParseHostFlags("", " ");
   ASSERT_THAT(spec, IsOk());

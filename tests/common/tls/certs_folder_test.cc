@@ -38,6 +38,19 @@ TEST_F(CertsFolderTest, ReadsTheFilesOfATask) {
   EXPECT_THAT(Status("viewer", -1), IsOk());
 }
 
+TEST_F(CertsFolderTest, AnyTaskIsTheOneWhoseCertificateIsThere) {
+  EXPECT_THAT(OwnIndexIn(made_->folder(), "worker"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("3 tasks of job worker (0, 1, 2); leave")));
+  for (const char* const name : {"worker-0.pem", "worker-1.pem"}) {
+    std::filesystem::remove(absl::StrCat(made_->folder(), "/", name));
+  }
+  EXPECT_THAT(OwnIndexIn(made_->folder(), "worker"), IsOkAndHolds(2));
+  EXPECT_THAT(OwnIndexIn("/nowhere", "worker"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--certs_dir=/nowhere: ")));
+}
+
 TEST_F(CertsFolderTest, TheFolderMayBeALinkThatIsSwapped) {
   const std::string link = absl::StrCat(made_->folder(), "/link");
   std::filesystem::create_directory_symlink(made_->folder(), link);

@@ -216,6 +216,7 @@ TEST_F(CoordinatorRoundsTest, TooFewReplicasWaitOrEnd) {
     const int64_t step = what == EXIT ? 2 : 1;
     ASSERT_FALSE(Step(kChief, step, 1).has_value());
     Finish(kB);
+    Pass(StateVersions::kPause);
     EXPECT_EQ(global_step(), 0);
     std::optional<StepReply> reply = Take(kChief);
     ASSERT_TRUE(reply.has_value());

@@ -45,6 +45,10 @@ class CallServiceTest : public testing::Test {
                     if (++steps_ > refused_steps_) return done(StepReply());
                     done(absl::InvalidArgumentError("no such worker"));
                   });
+    calls_.Handle(kAssignTaskCall, [](const AssignTaskRequest&, absl::Time,
+                                      const auto& done) {
+      done(absl::FailedPreconditionError("the cluster lists its workers"));
+    });
     service_ = std::make_unique<CallService>(&calls_, &clock_, &entrance_);
     server_ =
         std::make_unique<LoopbackServer>([this](grpc::ServerBuilder* builder) {
@@ -177,6 +181,17 @@ TEST_F(CallServiceTest, RefusesACallerWhoseRoleIsNotInTheRow) {
   caller_.role = Role::kChief;
   caller_.task = TaskKey("worker", 0);
   EXPECT_THAT(AskBytes(kPauseRoundsCall, BytesOfSender(0)), IsOk());
+}
+
+TEST_F(CallServiceTest, AWorkerThatAsksForAnIndex_HasThatOfItsCertificate) {
+  EXPECT_FALSE(AskBytes(kAssignTaskCall, "").ok());
+  caller_.role = Role::kWorker;
+  caller_.task = TaskKey("worker", 7);
+  const auto bytes = AskBytes(kAssignTaskCall, "");
+  ASSERT_THAT(bytes, IsOk());
+  AssignTaskReply reply;
+  ASSERT_TRUE(reply.ParseFromString(*bytes));
+  EXPECT_EQ(reply.index(), 7);
 }
 
 TEST_F(CallServiceTest, RefusesARequestInTheNameOfAnother) {

@@ -138,6 +138,19 @@ TEST_F(CoordinationServerNamespacesTest, WhoAsksAloneOrIsRefused_MakesNoJob) {
   EXPECT_THAT(StateOf("a"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST_F(CoordinationServerNamespacesTest, WorkersThatAskForAnIndex_BringAJob) {
+  AssignTaskRequest ask;
+  ask.set_protocol_version(kProtocolVersion);
+  ask.set_namespace_("a");
+  for (const int index : {1, 2, 3}) {
+    ask.set_incarnation(100 + index);
+    const auto reply = AwaitCall(*server_, kAssignTaskCall, ask, Soon());
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_EQ(reply->index(), index) << "the job is kept with its indices";
+  }
+  EXPECT_THAT(StateOf("a"), IsOk());
+}
+
 TEST_F(CoordinationServerNamespacesTest, OneThatIsNotThereWantsARegister) {
   WatchRequest watch = MakeWatch(0);
   *watch.mutable_sender() = In("a", 5);

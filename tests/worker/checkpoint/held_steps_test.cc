@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "common/cluster/task_id.h"
 #include "tests/testing/status_matchers.h"
 
@@ -27,7 +29,6 @@ HeldStep MakeHeld(const Sender& sender, int64_t step, int64_t steps) {
   held.set_step(step);
   held.mutable_counts()->set_steps(steps);
   held.mutable_counts()->set_examples(steps * 10);
-  held.mutable_counts()->mutable_position()->set_rows(steps * 10);
   return held;
 }
 
@@ -46,7 +47,7 @@ TEST(StepsOnAllShardsTest, StepThatOneShardLacks_IsNotOnAllShards) {
       {MakeCut({MakeHeld(kFirst, 7, 7)}), MakeCut({MakeHeld(kFirst, 6, 6)})});
   ASSERT_THAT(steps, SizeIs(1));
   EXPECT_EQ(steps[0].step(), 6);
-  EXPECT_EQ(steps[0].counts().position().rows(), 60);
+  EXPECT_EQ(steps[0].counts().steps(), 6);
 }
 
 TEST(StepsOnAllShardsTest, WorkerWithoutAStepOnOneShard_IsLeftOut) {
@@ -79,7 +80,6 @@ class CountHeldStepsTest : public ::testing::Test {
       *worker->mutable_sender() = sender;
       worker->set_steps(5);
       worker->set_examples(50);
-      worker->mutable_position()->set_rows(50);
     }
   }
 
@@ -99,20 +99,19 @@ TEST_F(CountHeldStepsTest, CountedSteps_RaiseTheWorkerAndTheSums) {
   EXPECT_EQ(state_.workers(0).steps(), 5);
   EXPECT_EQ(state_.workers(1).steps(), 7);
   EXPECT_EQ(state_.workers(1).examples(), 70);
-  EXPECT_EQ(state_.workers(1).position().rows(), 70);
 }
 
 TEST_F(CountHeldStepsTest, StepThatWasReportedBefore_ChangesNothing) {
   ASSERT_THAT(Count(MakeHeld(kSecond, 4, 4)), IsOk());
   EXPECT_EQ(state_.global_step(), 10);
-  EXPECT_EQ(state_.workers(1).position().rows(), 50);
+  EXPECT_EQ(state_.workers(1).steps(), 5);
 }
 
 TEST_F(CountHeldStepsTest, WorkerThatCameAfterTheState_IsAdded) {
   ASSERT_THAT(Count(MakeHeld(MakeSender(2, 102), 1, 1)), IsOk());
   EXPECT_EQ(state_.global_step(), 11);
   ASSERT_EQ(state_.workers_size(), 3);
-  EXPECT_EQ(state_.workers(2).position().rows(), 10);
+  EXPECT_EQ(state_.workers(2).examples(), 10);
 }
 
 TEST_F(CountHeldStepsTest, NewerStartOfAWorker_GoesOnFromItsTask) {
@@ -128,6 +127,52 @@ TEST_F(CountHeldStepsTest, StartReplacedBetweenStateAndCut_WantsAnotherCut) {
   *reply.add_replaced() = kSecond;
   EXPECT_THAT(CountHeldSteps(reply, &state_),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("worker/task:1")));
+}
+
+// With the mark of a push of `step`, beside the steps that it holds whole.
+BeginSnapshotReply WithMark(BeginSnapshotReply cut, const Sender& sender,
+                            int64_t step) {
+  DuplicateMark* const mark = cut.add_marks();
+  *mark->mutable_sender() = sender;
+  mark->set_step(step);
+  return cut;
+}
+
+class RowsOfPartialStepsTest : public CountHeldStepsTest {
+ protected:
+  int64_t Rows(const std::vector<BeginSnapshotReply>& cuts) {
+    return RowsOfPartialSteps(cuts, StepsOnAllShards(cuts), state_,
+                              /*step_rows=*/7);
+  }
+};
+
+TEST_F(RowsOfPartialStepsTest, WholeSteps_HaveNone) {
+  const auto cut = WithMark(MakeCut({MakeHeld(kFirst, 6, 6)}), kFirst, 6);
+  EXPECT_EQ(Rows({cut, cut}), 0);
+}
+
+TEST_F(RowsOfPartialStepsTest, StepThatOneShardLacks_CountsOnce) {
+  const auto cut = [](int64_t step) {
+    return WithMark(MakeCut({MakeHeld(kFirst, step, step)}), kFirst, step);
+  };
+  EXPECT_EQ(Rows({cut(7), cut(6), cut(7)}), 10);
+}
+
+TEST_F(RowsOfPartialStepsTest, StepOfWhichPartsAreMissing_Counts) {
+  const auto cut = WithMark(MakeCut({MakeHeld(kFirst, 6, 6)}), kFirst, 7);
+  EXPECT_EQ(Rows({cut}), 10);
+}
+
+TEST_F(RowsOfPartialStepsTest, FirstStepOfANewWorker_IsOneStep) {
+  EXPECT_EQ(Rows({WithMark(MakeCut({}), MakeSender(2, 102), 9), MakeCut({})}),
+            7);
+}
+
+// ps task 0 counted its rows when it was lost.
+TEST_F(RowsOfPartialStepsTest, StartThatIsGone_HasNone) {
+  EXPECT_EQ(Rows({WithMark(MakeCut({}), MakeSender(0, 99), 9)}), 0);
+  state_.mutable_workers(0)->set_lost(true);
+  EXPECT_EQ(Rows({WithMark(MakeCut({}), kFirst, 9)}), 0);
 }
 
 }  // namespace

@@ -11,11 +11,11 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/train_dir.h"
 #include "common/rpc/protocol.h"
-#include "ps_server/service/coordination_server.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/await_reply.h"
 #include "tests/testing/fake_file_system.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/session/fake_coordination.h"
 #include "worker/checkpoint/model_saver.h"
 
 namespace muster {
@@ -114,16 +114,11 @@ class ModelSaverFiniteTest : public ::testing::Test {
     links.push_back(std::make_unique<ShardServer>(shard));
     return links;
   }
-  static CoordinationServer::Options CoordinationOptions(const Clock* clock) {
-    CoordinationServer::Options options;
-    options.clock = clock;
-    return options;
-  }
 
   const MonotonicClock clock_{};
   FakeFileSystem files_{kTrainDir};
   PlacedModel placed_;
-  CoordinationServer coordination_{CoordinationOptions(&clock_)};
+  FakeCoordination coordination_{/*steps=*/0};
   ParameterClient client_{ClientOptions(&clock_), Links(&clock_)};
   int64_t step_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,9 @@ constexpr int64_t kRound = 8;
 
 class ModelSaverTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Create(/*rounds=*/true); }
+
+  void Create(bool rounds) {
     ParameterClient::Options client;
     client.ps_names = {"/job:ps/task:0", "/job:ps/task:1"};
     client.clock = &clock_;
@@ -38,7 +41,8 @@ class ModelSaverTest : public ::testing::Test {
     options.clock = &clock_;
     options.client = client_.get();
     options.coordination = &coordination_;
-    options.rounds = &rounds_;
+    if (rounds) options.rounds = &rounds_;
+    options.rows = {/*num_examples=*/400, /*worker_rows=*/32};
     options.file_system = &files_;
     options.train_dir = "train";
     options.placed = &placed_;
@@ -61,9 +65,9 @@ class ModelSaverTest : public ::testing::Test {
     return history;
   }
   // Of the only checkpoint, which is of the step before the round.
-  CheckpointManifest Manifest() {
-    const auto manifest = ReadManifestFile(
-        &files_, absl::StrCat("train/", CheckpointName(kRound - 1)));
+  CheckpointManifest Manifest(int64_t step = kRound - 1) {
+    const auto manifest =
+        ReadManifestFile(&files_, absl::StrCat("train/", CheckpointName(step)));
     EXPECT_THAT(manifest, IsOk());
     return *manifest;
   }
@@ -90,6 +94,38 @@ TEST_F(ModelSaverTest, ABestModel_TakesThePlaceOfAnotherOfItsStep) {
   ASSERT_THAT(best->write_best(WithBest(kRound - 1)), IsOk());
   EXPECT_EQ(Manifest().trained_s(), 9);
   EXPECT_EQ(Manifest().evaluations().kept().best_step(), kRound - 1);
+}
+
+TEST_F(ModelSaverTest, ManifestOfARound_HasItsLedger) {
+  coordination_.ledger.set_front(96);
+  coordination_.ledger.set_skipped(4);
+  ASSERT_THAT(saver_->Begin()->write(), IsOk());
+  const RowLedger ledger = Manifest().ledger();
+  EXPECT_EQ(Manifest().format_version(), 7);
+  EXPECT_EQ(ledger.front(), 96);
+  EXPECT_EQ(ledger.skipped(), 4);
+  EXPECT_EQ(ledger.kind(), "rows");
+  EXPECT_EQ(ledger.epoch_rows(), 400);
+}
+
+// The cut's: what is reported while the shards are cut may be in none of them.
+TEST_F(ModelSaverTest, ManifestOfRunningSteps_HasTheLedgerOfTheCut) {
+  Create(/*rounds=*/false);
+  coordination_.ledger.set_front(64);
+  const auto save = saver_->Begin();
+  ASSERT_THAT(save, IsOk());
+  EXPECT_EQ(coordination_.cut_calls(),
+            std::vector<std::string>({"BeginCut 1", "ConfirmCut 1"}));
+  coordination_.ledger.set_front(96);
+  ASSERT_THAT(save->write(), IsOk());
+  EXPECT_EQ(Manifest(/*step=*/0).ledger().front(), 64);
+}
+
+TEST_F(ModelSaverTest, CutOfAnOldEpoch_FailsBeforeTheShardsAreCut) {
+  Create(/*rounds=*/false);
+  coordination_.begin_failure = absl::AbortedError("fenced: epoch 2");
+  EXPECT_THAT(saver_->Begin(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(shards_[0].round(), 0);
 }
 
 // Its values may be others, with as many steps.

@@ -15,12 +15,12 @@
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps_server/service/coordination_server.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/testing/await_reply.h"
 #include "tests/testing/fake_file_system.h"
 #include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/session/fake_coordination.h"
 #include "worker/checkpoint/model_loader.h"
 #include "worker/checkpoint/model_saver.h"
 
@@ -134,9 +134,6 @@ class Job {
       incarnations_.push_back(kFirstPs + i);
     }
     for (int i = 0; i < kWorkers; ++i) Connect(i, codec);
-    CoordinationServer::Options coordination;
-    coordination.clock = &clock_;
-    coordination_ = std::make_unique<CoordinationServer>(coordination);
   }
 
   void Initialize() {
@@ -187,7 +184,7 @@ class Job {
     options.file_system = files;
     options.train_dir = "train";
     options.client = clients_[0].get();
-    options.coordination = coordination_.get();
+    options.coordination = &coordination_;
     options.placed = &placed_;
     options.slots = {"m", "v"};
     ModelSaver saver(options);
@@ -255,7 +252,7 @@ class Job {
   int64_t epoch_ = 0;
   std::vector<uint64_t> incarnations_;
   std::vector<std::unique_ptr<ShardServer>> shards_;
-  std::unique_ptr<CoordinationServer> coordination_;
+  FakeCoordination coordination_{/*steps=*/0};
   std::vector<std::unique_ptr<ParameterClient>> clients_;
 };
 

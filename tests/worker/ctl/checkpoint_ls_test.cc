@@ -1,3 +1,7 @@
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_layout.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/manifest_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/ctl/verb_fixture.h"
@@ -47,6 +51,44 @@ TEST_F(CheckpointLsTest, ListsTheTensorsOfOne) {
                           "crc32c=[0-9a-f]{8}  \\[3, 2\\]\n"),
             ContainsRegex("bn/mean +float32 +16 bytes .*\\[4\\] state\n"),
             ContainsRegex("conv/weights/t +int64 +8 bytes .*\\[1\\]\n")));
+}
+
+TEST_F(CheckpointLsTest, LedgerOfOne_IsSaidInWords) {
+  CheckpointManifest set;
+  RowLedger* const ledger = set.mutable_ledger();
+  ledger->set_epoch_rows(200);
+  ledger->set_front(240);
+  ledger->set_repeated(5);
+  ledger->set_skipped(10);
+  for (int i = 0; i < 6; ++i) {
+    RowRange* const undone = ledger->add_undone();
+    undone->set_first(30 + 10 * i);
+    undone->set_rows(5);
+  }
+  ASSERT_THAT(SaveWith(set, &fs_, "train", 30, Retention{3, 0}, 30), IsOk());
+  EXPECT_THAT(
+      List(Path(30)).out,
+      AllOf(HasSubstr("\n  rows done=210: all before 240 (epoch 1, row 40 of "
+                      "200) but 30 (rows 30 to 34, 40 to 44, 50 to 54, 60 to "
+                      "64 and 2 more ranges); 5 trained on twice, 10 passed "
+                      "over\n"),
+            HasSubstr("/job:worker/task:0 steps=0 examples=0\n")));
+}
+
+TEST_F(CheckpointLsTest, LedgerWhoseRangesOverlap_EndsWithThree) {
+  auto manifest = ReadManifestFile(&fs_, Path(10));
+  ASSERT_THAT(manifest, IsOk());
+  manifest->mutable_ledger()->set_front(240);
+  for (int i = 0; i < 2; ++i) {
+    RowRange* const undone = manifest->mutable_ledger()->add_undone();
+    undone->set_first(30);
+    undone->set_rows(5);
+  }
+  fs_.SetContents(absl::StrCat(Path(10), "/", kManifestFile),
+                  *FormatManifest(*manifest));
+  const VerbResult result = List(Path(10));
+  EXPECT_EQ(result.exit_code, kExitBadCheckpoint);
+  EXPECT_THAT(result.error, HasSubstr("the manifest is damaged: ledger"));
 }
 
 TEST_F(CheckpointLsTest, NamesTheDamageOfOne) {

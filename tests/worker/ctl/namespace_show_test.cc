@@ -16,7 +16,10 @@ TEST_F(NamespaceShowTest, ShowsTheJobAndEachShard) {
   EXPECT_EQ(result.exit_code, kExitDone) << result.error;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("job INITIAL step=0"),
-                    HasSubstr("/job:worker/task:0 trains steps=0"),
+                    HasSubstr("\n  rows done=0 leased=0 returned=0 "
+                              "trained_on_twice=0 passed_over=0"),
+                    HasSubstr("/job:worker/task:0 trains steps=0 examples=0 "
+                              "leased_rows=0\n"),
                     HasSubstr("/job:ps/task:0 LOADING tensors=1 bytes=12")));
 }
 

@@ -8,6 +8,7 @@
 #include "tests/simulation/simulator.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/input/leases.h"
 #include "worker/input/input_pipeline.h"
 
 namespace muster {
@@ -47,6 +48,7 @@ absl::Duration StepTime(absl::Duration rows, absl::Duration compute,
     options.clock = &simulator;
     auto pipeline = InputPipeline::Create(&data_set, options);
     ASSERT_THAT(pipeline, IsOk());
+    (*pipeline)->SetLeases(LeasesFrom(0, kBatch, 2 * kSteps, kBatch), {});
     for (int step = 0; step <= kSteps; ++step) {
       EXPECT_THAT((*pipeline)->Next(), IsOk());
       if (step == 0) first = simulator.Now();
@@ -88,6 +90,7 @@ TEST(InputOverlapTest, TellsWhenTheRowsOfAStepWerePrepared) {
     options.clock = &simulator;
     auto pipeline = InputPipeline::Create(&data_set, options);
     ASSERT_THAT(pipeline, IsOk());
+    (*pipeline)->SetLeases(LeasesFrom(0, kBatch, 2 * kSteps, kBatch), {});
     for (int step = 0; step < 3; ++step) {
       EXPECT_THAT((*pipeline)->Next(), IsOk());
       const InputPipeline::Preparation& rows = (*pipeline)->preparation();

@@ -7,11 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/stopped_error.h"
+#include "common/rows/row_ranges.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/input/leases.h"
 #include "worker/input/data_order.h"
 
 namespace muster {
@@ -26,16 +28,21 @@ InputPipeline::Options Options(int64_t prefetch) {
   InputPipeline::Options options;
   options.seed = 7;
   options.batch_size = 4;
-  options.worker_index = 1;
-  options.num_workers = 2;
   options.prefetch = prefetch;
   return options;
+}
+
+// Every second step's rows: those between are another worker's.
+constexpr int kSteps = 100;
+std::vector<RowLease> EverySecond(int64_t step_rows) {
+  return LeasesFrom(step_rows, step_rows, kSteps, 2 * step_rows);
 }
 
 std::unique_ptr<InputPipeline> Make(const DataSet& data_set,
                                     const InputPipeline::Options& options) {
   auto pipeline = InputPipeline::Create(&data_set, options);
   EXPECT_THAT(pipeline, IsOk());
+  (*pipeline)->SetLeases(EverySecond(options.step_rows()), {});
   return *std::move(pipeline);
 }
 
@@ -57,25 +64,20 @@ class InputPipelineTest : public testing::Test {
   const CountingDataSet data_set_ = CountingDataSet(100);
 };
 
-TEST_F(InputPipelineTest, FollowsTheDataOrderOverEpochs) {
-  DataOrder::Options options;
-  options.seed = 7;
-  options.batch_size = 4;
-  options.worker_index = 1;
-  options.num_workers = 2;
-  auto order = DataOrder::Create(100, options);
-  ASSERT_THAT(order, IsOk());
-  const auto pipeline = Make(data_set_, Options(2));
-  EXPECT_EQ(pipeline->steps_per_epoch(), 12);
-  RowPosition position;
-  for (int step = 0; step < 30; ++step) {
-    const std::vector<int32_t> labels = Read(*pipeline, 1);
-    const auto rows = order->Rows(position);
-    EXPECT_EQ(std::vector<int64_t>(labels.begin(), labels.end()),
-              std::vector<int64_t>(rows.begin(), rows.end()));
-    position = order->After(position);
-    EXPECT_TRUE(pipeline->IsAt(MakeDataPosition(position, 8)));
-    EXPECT_EQ(pipeline->step_number(), step + 1);
+TEST_F(InputPipelineTest, FollowsItsLeasesOverEpochs) {
+  for (const int64_t prefetch : {0, 2}) {
+    const auto pipeline = Make(data_set_, Options(prefetch));
+    EXPECT_EQ(pipeline->epoch_rows(), 100);
+    for (int step = 0; step < 30; ++step) {
+      EXPECT_EQ(pipeline->num_leases(), kSteps - step);
+      const std::vector<int32_t> labels = Read(*pipeline, 1);
+      for (int i = 0; i < 4; ++i) {
+        const int64_t place = 8 * step + 4 + i;
+        const auto order = EpochPermutation(100, 7, place / 100, true);
+        EXPECT_EQ(labels[i], order[place % 100]) << place;
+      }
+    }
+    EXPECT_EQ(pipeline->pass(), std::nullopt);
   }
 }
 
@@ -136,8 +138,7 @@ TEST_F(InputPipelineTest, PeekShowsWhatNextReturns) {
     }
     const int64_t id = shown.batches.front().id;
     EXPECT_NE(id, 0);
-    EXPECT_EQ(pipeline->step_number(), step);
-    EXPECT_EQ(shown.number, step + 1);
+    EXPECT_EQ(shown.lease, EverySecond(4)[step]);
     const auto next = pipeline->Next();
     ASSERT_THAT(next, IsOk());
     EXPECT_EQ(next->data(), shown.batches.data());
@@ -149,9 +150,10 @@ TEST_F(InputPipelineTest, RefusesWhatNoMemoryHolds) {
   const CountingDataSet data_set(int64_t{1} << 50);
   EXPECT_THAT(
       InputPipeline::Create(&data_set, Options(2)),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("the order of 1125899906842624 training examples "
-                         "wants 9007199254740992 bytes of memory")));
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          HasSubstr("the order of 1125899906842624 training examples "
+                    "in 2 epochs wants 18014398509481984 bytes of memory")));
   InputPipeline::Options options = Options(1024);
   options.batch_size = int64_t{1} << 40;
   EXPECT_THAT(InputPipeline::Create(&data_set, options),
@@ -165,25 +167,6 @@ TEST_F(InputPipelineTest, NothingIsPreparedWithoutPrefetch) {
   EXPECT_TRUE(pipeline->Peek().batches.empty());
   ASSERT_THAT(pipeline->Next(), IsOk());
   EXPECT_TRUE(pipeline->Peek().batches.empty());
-}
-
-TEST_F(InputPipelineTest, GoesOnFromASavedPosition) {
-  for (const int64_t prefetch : {0, 3}) {
-    const auto whole = Make(data_set_, Options(prefetch));
-    Read(*whole, 17);
-    // An epoch is 12 steps of 8 rows.
-    const DataPosition position = whole->position();
-    EXPECT_EQ(position.kind(), "rows");
-    EXPECT_EQ(position.epoch(), 1);
-    EXPECT_EQ(position.rows(), 5 * 8);
-    EXPECT_EQ(position.step_rows(), 8);
-    InputPipeline::Options options = Options(prefetch);
-    options.start = position;
-    const auto rest = Make(data_set_, options);
-    EXPECT_TRUE(rest->IsAt(position));
-    EXPECT_EQ(rest->step_number(), 17);
-    EXPECT_EQ(Read(*rest, 20), Read(*whole, 20));
-  }
 }
 
 TEST_F(InputPipelineTest, KeepsABatchWholeUntilTheNextCall) {
@@ -216,9 +199,7 @@ TEST_F(InputPipelineTest, DividesTheRowsOfAStepIntoItsBatches) {
   divided.batch_size = 4;
   divided.batches_per_step = 3;
   const auto pipeline = Make(data_set_, divided);
-  EXPECT_EQ(pipeline->steps_per_epoch(), 4);
   EXPECT_EQ(pipeline->Next()->size(), 3);
-  EXPECT_EQ(pipeline->position().rows(), 2 * 12);
   EXPECT_EQ(Read(*Make(data_set_, divided), 10),
             Read(*Make(data_set_, large), 10));
 }
@@ -252,22 +233,30 @@ class TornDataSet : public CountingDataSet {
   const int64_t torn_;
 };
 
-TEST_F(InputPipelineTest, AnErrorComesAtItsStepAndStays) {
+TEST_F(InputPipelineTest, AnErrorIsThatOfItsLease) {
   const TornDataSet data_set(60);
   for (const int64_t prefetch : {0, 1, 3}) {
     InputPipeline::Options options = Options(prefetch);
     options.shuffle = false;
     options.threads = 1 + static_cast<int>(prefetch);
     const auto pipeline = Make(data_set, options);
-    // Steps of two workers have eight rows; 60 is in the eighth, the second
-    // worker's.
-    Read(*pipeline, 7);
+    const RowLease torn = LeaseOf({{58, 4}});
+    const RowLease good = LeaseOf({{20, 4}});
+    pipeline->SetLeases({good, torn, good, torn}, {});
     for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(Read(*pipeline, 1), (std::vector<int32_t>{20, 21, 22, 23}));
       EXPECT_THAT(pipeline->Next(),
                   StatusIs(absl::StatusCode::kDataLoss, HasSubstr("row 60")));
-      EXPECT_TRUE(pipeline->Peek().batches.empty());
     }
+    EXPECT_EQ(pipeline->num_leases(), 0);
   }
+}
+
+TEST_F(InputPipelineTest, APreparedErrorIsNotShown) {
+  const TornDataSet data_set(0);
+  const auto pipeline = Make(data_set, Options(2));
+  EXPECT_FALSE(pipeline->Next().ok());
+  EXPECT_TRUE(pipeline->Peek().batches.empty());
 }
 
 // A file with bad rows.
@@ -313,9 +302,9 @@ TEST_F(SkippingPipelineTest, ARowThatIsBadEachTimeIsToldOnce) {
   InputPipeline::Options options = Skipping();
   options.prefetch = 0;
   options.shuffle = false;
-  options.num_workers = 1;
-  options.worker_index = 0;
-  Read(*Make(data_set, options), 26);
+  const auto pipeline = Make(data_set, options);
+  pipeline->SetLeases(LeasesFrom(0, 4, 26, 4), {});
+  Read(*pipeline, 26);
   EXPECT_EQ(bad_records_.count(), 4);
   EXPECT_THAT(lines_.lines(),
               ElementsAre("W skipped a bad record: row 1 of 'FILE' is bad",
@@ -371,11 +360,6 @@ TEST_F(InputPipelineTest, RefusesOptionsOutOfRange) {
   EXPECT_THAT(InputPipeline::Create(&data_set_, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("input.prefetch")));
-  options = Options(1);
-  options.start = MakeDataPosition({0, -1}, 8);
-  EXPECT_THAT(
-      InputPipeline::Create(&data_set_, options),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data position")));
   options = Options(1);
   options.batch_size = 0;
   EXPECT_THAT(InputPipeline::Create(&data_set_, options),

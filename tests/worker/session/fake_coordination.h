@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/link.h"
@@ -15,8 +16,8 @@
 namespace muster {
 
 // A coordinator for one worker that grants `steps` steps and then stops the
-// job. Answers before the call returns, except a Watch without news, which
-// waits for the next change.
+// job, and leases their rows in order. Answers before the call returns, except
+// a Watch without news, which waits for the next change.
 class FakeCoordination : public Link {
  public:
   explicit FakeCoordination(int64_t steps) : steps_(steps) {
@@ -33,11 +34,21 @@ class FakeCoordination : public Link {
                                        const auto& done) {
       done(absl::FailedPreconditionError("the job has no rounds"));
     });
+    calls_.Handle(kBeginCutCall, [this](const BeginCutRequest& request,
+                                        absl::Time, const auto& done) {
+      cut_calls_.push_back(absl::StrCat("BeginCut ", request.model_epoch()));
+      if (!begin_failure.ok()) return done(begin_failure);
+      BeginCutReply reply;
+      *reply.mutable_state() = State();
+      done(reply);
+    });
     // Counts what every shard holds.
-    calls_.Handle(kConfirmCutCall, [](const ConfirmCutRequest& request,
-                                      absl::Time, const auto& done) {
+    calls_.Handle(kConfirmCutCall, [this](const ConfirmCutRequest& request,
+                                          absl::Time, const auto& done) {
+      cut_calls_.push_back(absl::StrCat("ConfirmCut ", request.model_epoch()));
       ConfirmCutReply reply;
       *reply.mutable_counted() = request.held();
+      *reply.mutable_ledger() = ledger;
       done(reply);
     });
   }
@@ -78,6 +89,12 @@ class FakeCoordination : public Link {
     return watches_;
   }
 
+  void SetRows(int64_t epoch_rows, int64_t done) {
+    Change([&](JobState* state) {
+      state->mutable_rows()->set_epoch_rows(epoch_rows);
+      state->mutable_rows()->set_done(done);
+    });
+  }
   void SetPhase(JobPhase phase) {
     if (State().phase() == phase) return;
     Change([phase](JobState* state) { state->set_phase(phase); });
@@ -95,6 +112,15 @@ class FakeCoordination : public Link {
     }
     if (done != nullptr) done(status);
   }
+
+  // Of cuts and of rounds that are held.
+  RowLedger ledger;
+  absl::Status begin_failure;
+  // With their epochs.
+  const std::vector<std::string>& cut_calls() const { return cut_calls_; }
+
+  // Else grants come without rows, as from another kind of ps.
+  bool leases_rows = true;
 
  protected:
   ServedCalls calls_;
@@ -167,6 +193,7 @@ class FakeCoordination : public Link {
       state_.set_global_step(request.global_step());
       *state_.mutable_ps_incarnations() = request.ps_incarnations();
       *state_.mutable_evaluations() = request.evaluations();
+      *state_.mutable_stop() = request.stop();
     }
     SetPhase(RUNNING);
     *reply.mutable_state() = State();
@@ -183,6 +210,12 @@ class FakeCoordination : public Link {
         state_.set_global_step(state_.global_step() + 1);
       }
       stop = state_.global_step() >= steps_;
+      const int64_t first = state_.global_step() * request.step_rows();
+      for (int i = 0; leases_rows && i <= request.leases_ahead(); ++i) {
+        RowRange* const rows = reply.add_leases()->add_ranges();
+        rows->set_first(first + i * request.step_rows());
+        rows->set_rows(request.step_rows());
+      }
       if (!request.stop_reason().empty()) {
         state_.set_stop_reason(request.stop_reason());
         stop = true;
@@ -216,6 +249,7 @@ class FakeCoordination : public Link {
   }
 
   const int64_t steps_;
+  std::vector<std::string> cut_calls_;
   mutable absl::Mutex mu_;
   JobState state_ ABSL_GUARDED_BY(mu_);
   ReplyCallback<JobState> waiting_ ABSL_GUARDED_BY(mu_);

@@ -42,6 +42,7 @@ class RoundCoordination : public FakeCoordination {
     PauseRoundsReply reply;
     reply.mutable_token()->set_round(round_);
     reply.mutable_state()->set_global_step(round_ - 1 + state_ahead);
+    *reply.mutable_ledger() = ledger;
     if (!failure.ok()) return done(failure);
     done(reply);
     if (request.pause()) after_hold();

@@ -97,10 +97,9 @@ class SessionMachineTest : public ::testing::Test {
     return state;
   }
 
-  RegisterReply Registered(const JobState& state, int64_t position = 0) {
+  RegisterReply Registered(const JobState& state) {
     RegisterReply reply;
     *reply.mutable_state() = state;
-    reply.mutable_position()->set_rows(position);
     return reply;
   }
 
@@ -116,6 +115,7 @@ class SessionMachineTest : public ::testing::Test {
     reply.set_phase(phase);
     reply.set_model_epoch(epoch);
     reply.set_state_version(version_);
+    if (granted) reply.add_leases()->add_ranges()->set_rows(32);
     return reply;
   }
 
@@ -124,7 +124,7 @@ class SessionMachineTest : public ::testing::Test {
     Start(chief);
     Send(TickEvent{});
     Send(HelloEvent{0, Shard(7, 1)});
-    Send(RegisterEvent{Registered(State(RUNNING, 1, {7}), 5)});
+    Send(RegisterEvent{Registered(State(RUNNING, 1, {7}))});
     ASSERT_NE(Get<SendStep>(), nullptr);
     Send(StepEvent{Reply(true, 1)});
     ASSERT_NE(Get<TrainStep>(), nullptr);

@@ -66,19 +66,18 @@ TEST_F(SessionMachineTest, ConfirmsThatItTakesOverWhereItIsAsked) {
   Pass(absl::Seconds(1));
   ASSERT_NE(Get<SendRegister>(), nullptr);
   EXPECT_EQ(Get<SendRegister>()->takeover, 33);
-  Send(RegisterEvent{Registered(State(RUNNING, 1, {7}), 12)});
-  ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 12);
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {7}))});
+  EXPECT_NE(Get<EnterEpoch>(), nullptr);
 }
 
 TEST_F(SessionMachineTest, ChiefAttachesToACommittedEpoch) {
   Start(/*chief=*/true);
   Send(TickEvent{});
   Send(HelloEvent{0, Shard(7, 4)});
-  Send(RegisterEvent{Registered(State(RUNNING, 4, {7}), 12)});
+  Send(RegisterEvent{Registered(State(RUNNING, 4, {7}))});
   EXPECT_EQ(Get<SendBeginEpoch>(), nullptr);
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 12);
+  EXPECT_TRUE(Get<EnterEpoch>()->is_new);
 }
 
 TEST_F(SessionMachineTest, ChiefRestoresAllWhenOneShardLostItsMemory) {
@@ -346,7 +345,7 @@ TEST_F(SessionMachineTest, AStepIsTakenWithTheTokenOfItsGrant) {
   granted.mutable_token()->set_round(7);
   Send(StepEvent{granted});
   ASSERT_NE(Get<TrainStep>(), nullptr);
-  EXPECT_EQ(Get<TrainStep>()->token.round(), 7);
+  EXPECT_EQ(Get<TrainStep>()->grant.token.round(), 7);
   StepReport report;
   report.round = 7;
   report.late = true;
@@ -367,7 +366,7 @@ TEST_F(SessionMachineTest, RepeatsALostReportWithTheSameStep) {
   EXPECT_EQ(Get<SendStep>()->report.step, 1);
   EXPECT_FALSE(Get<SendStep>()->report.abandoned);
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_FALSE(Get<EnterEpoch>()->position.has_value());
+  EXPECT_FALSE(Get<EnterEpoch>()->is_new);
 }
 
 TEST_F(SessionMachineTest, RefusedWorkerAsksAgainWhenTheStateChanges) {
@@ -405,12 +404,11 @@ TEST_F(SessionMachineTest, FencedWorkerWaitsForTheNewEpochAndGoesOn) {
   WorkerState* self = state.add_workers();
   self->mutable_sender()->mutable_task()->set_job("worker");
   self->mutable_sender()->mutable_task()->set_index(1);
-  self->mutable_position()->set_rows(3);
   Send(WatchEvent{state});
   Send(HelloEvent{0, Shard(7, 2)});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
   EXPECT_EQ(Get<EnterEpoch>()->model_epoch, 2);
-  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
+  EXPECT_TRUE(Get<EnterEpoch>()->is_new);
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);
 }
@@ -432,9 +430,9 @@ TEST_F(SessionMachineTest, AnEpochOfOtherPsStartsIsAnotherOne) {
   Send(StepEvent{absl::UnavailableError("gone")});
   Pass(absl::Seconds(1));
   Send(HelloEvent{0, Shard(8, 1)});
-  Send(RegisterEvent{Registered(State(RUNNING, 1, {8}), 3)});
+  Send(RegisterEvent{Registered(State(RUNNING, 1, {8}))});
   ASSERT_NE(Get<EnterEpoch>(), nullptr);
-  EXPECT_EQ(Get<EnterEpoch>()->position->rows(), 3);
+  EXPECT_TRUE(Get<EnterEpoch>()->is_new);
   // The report to the old one is lost with it.
   ASSERT_NE(Get<SendStep>(), nullptr);
   EXPECT_EQ(Get<SendStep>()->report.step, 0);

@@ -1,9 +1,15 @@
 #include "worker/session/step_machine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/rows/row_ranges.h"
+#include "tests/testing/status_matchers.h"
 
 namespace muster {
 namespace {
+
+using ::testing::HasSubstr;
 
 using Answer = StepMachine::Answer;
 
@@ -17,6 +23,13 @@ StepReply Reply(bool granted, int64_t version = 1) {
   reply.set_model_epoch(1);
   reply.set_state_version(version);
   return reply;
+}
+
+RowLease Lease(int64_t first, int64_t rows) {
+  RowLease lease;
+  lease.add_ranges()->set_first(first);
+  lease.mutable_ranges(0)->set_rows(rows);
+  return lease;
 }
 
 SendStep Ask(StepMachine* steps) {
@@ -54,6 +67,55 @@ TEST_F(StepMachineTest, ReportsAStepWithTheNextQuestion) {
   ask = Ask(&steps_);
   EXPECT_EQ(ask.report.step, 1);
   EXPECT_EQ(ask.report.examples, 32);
+}
+
+TEST_F(StepMachineTest, Grant_CarriesItsLeasesToTheStepAndBack) {
+  Ask(&steps_);
+  StepReply reply = Reply(true);
+  *reply.add_leases() = Lease(64, 32);
+  *reply.add_leases() = Lease(96, 32);
+  reply.mutable_pass()->set_first(50);
+  ASSERT_EQ(steps_.OnAnswer(reply, kNow), Answer::kGranted);
+  const StepGrant grant = steps_.Take().grant;
+  ASSERT_EQ(grant.leases.size(), 2);
+  EXPECT_EQ(grant.leases[1], Lease(96, 32));
+  EXPECT_EQ(grant.pass.first(), 50);
+  StepReport report;
+  report.rows = grant.leases[0];
+  steps_.OnTaken(report);
+  EXPECT_EQ(Ask(&steps_).report.rows, Lease(64, 32));
+}
+
+TEST_F(StepMachineTest, NextGrant_TakesThePlaceOfTheLeasesOfTheLast) {
+  Ask(&steps_);
+  StepReply reply = Reply(true);
+  *reply.add_leases() = Lease(64, 32);
+  *reply.add_leases() = Lease(96, 32);
+  steps_.OnAnswer(reply, kNow);
+  steps_.Take();
+  steps_.OnGivenUp();
+  Ask(&steps_);
+  reply.clear_leases();
+  *reply.add_leases() = Lease(7, 32);
+  steps_.OnAnswer(reply, kNow);
+  const StepGrant grant = steps_.Take().grant;
+  ASSERT_EQ(grant.leases.size(), 1);
+  EXPECT_EQ(grant.leases[0], Lease(7, 32));
+}
+
+TEST_F(StepMachineTest, CheckGrant_WantsRowsOfWhatIsGranted) {
+  EXPECT_THAT(CheckGrant(Reply(false)), IsOk());
+  StepReply reply = Reply(true);
+  EXPECT_THAT(CheckGrant(reply), StatusIs(absl::StatusCode::kInternal,
+                                          HasSubstr("without a lease")));
+  *reply.add_leases() = Lease(64, 32);
+  EXPECT_THAT(CheckGrant(reply), IsOk());
+  *reply.add_leases() = Lease(-1, 32);
+  EXPECT_THAT(CheckGrant(reply), StatusIs(absl::StatusCode::kInternal,
+                                          HasSubstr("32 rows from -1")));
+  *reply.mutable_leases(1) = RowLease();
+  EXPECT_THAT(CheckGrant(reply), StatusIs(absl::StatusCode::kInternal,
+                                          HasSubstr("a lease of no rows")));
 }
 
 TEST_F(StepMachineTest, AnUnfinishedStepIsOwedUntilItIsTakenOrRestored) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int64_t kSteps = 5;
@@ -48,13 +50,19 @@ class FakeSteps : public StepRunner {
     entered.push_back(epoch.model_epoch);
     return absl::OkStatus();
   }
-  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
+  absl::StatusOr<StepReport> Run(int64_t step, const StepGrant& grant,
                                  const BeforePush& before_push) override {
     step_ = step;
     if (step == fail_at) return failure;
     StepReport report;
     report.loss = loss;
-    report.round = token.round();
+    report.round = grant.token.round();
+    report.rows = grant.leases[0];
+    ahead.push_back(grant.leases.size() - 1);
+    if (passes) {
+      report.pass.emplace();
+      report.pass->set_pass(step);
+    }
     report.correct = 96;
     report.examples = 128;
     ComputedStep computed;
@@ -64,6 +72,7 @@ class FakeSteps : public StepRunner {
     const auto decision = before_push(computed);
     if (!decision.ok()) return decision.status();
     report.abandoned = *decision == PushDecision::kRefuse;
+    report.skipped = report.abandoned;
     return report;
   }
   bool may_resume() const override { return resumes && step_ == fail_at; }
@@ -76,7 +85,11 @@ class FakeSteps : public StepRunner {
 
   // A step that fails may be resumed.
   bool resumes = false;
+  // Its rows are a stream's.
+  bool passes = false;
   std::vector<int64_t> entered;
+  // The leases beside each step's.
+  std::vector<size_t> ahead;
   double loss = 0.5;
   int64_t fail_at = -1;
   absl::Status failure;
@@ -92,11 +105,13 @@ class FakeSource : public ModelSource {
     if (!failure.ok()) return LoadEvent{failure, true};
     LoadedModel model;
     model.initialized = true;
+    model.ledger = ledger;
     model.evaluations = evaluations;
     return LoadEvent{model};
   }
   int64_t SavedEpoch() override { return saved_epoch; }
   EvaluationHistory evaluations;
+  std::optional<RowLedger> ledger;
   absl::Status failure;
   int64_t saved_epoch = 0;
   // How often it was waited for saves, now and at the load.
@@ -164,6 +179,9 @@ class TrainingSessionTest : public ::testing::Test {
     options.saves = true;
     options.checkpoint.set_every_steps(40);
     options.checkpoint.set_every_seconds(2.5);
+    options.stop = options.machine.goal.stop = stop_;
+    options.step_rows = 32;
+    options.leases_ahead = 2;
     TrainingSession::Parts parts;
     parts.clock = &clock_;
     parts.hello = [this](int, const HelloRequest& request, auto done) {
@@ -215,6 +233,7 @@ class TrainingSessionTest : public ::testing::Test {
   std::vector<int64_t> results_;
   absl::Status result_status_;
   bool serving_ = false;
+  StopSpec stop_;
 };
 
 TEST_F(TrainingSessionTest, TrainsToTheEnd) {
@@ -254,6 +273,63 @@ TEST_F(TrainingSessionTest, AnEvaluation_GoesWithTheNextQuestionForAStep) {
   }
   EXPECT_THAT(reported, ElementsAre(0, 0, 0, 0, 3, 3));
   EXPECT_EQ(coordination_.steps_reported()[4].step(), 4);
+}
+
+TEST_F(TrainingSessionTest, Step_AsksForItsRowsAndReportsThoseOfItsLease) {
+  steps_.passes = true;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(steps_.ahead, ElementsAre(2, 2, 2, 2, 2));
+  const std::vector<StepRequest> asked = coordination_.steps_reported();
+  ASSERT_THAT(asked, SizeIs(6));
+  EXPECT_FALSE(asked[0].has_rows() && asked[0].rows().ranges_size() > 0);
+  EXPECT_FALSE(asked[0].has_pass());
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(asked[i].step_rows(), 32);
+    EXPECT_EQ(asked[i].leases_ahead(), 2);
+  }
+  ASSERT_EQ(asked[3].rows().ranges_size(), 1);
+  EXPECT_EQ(asked[3].rows().ranges(0).first(), 64);
+  EXPECT_EQ(asked[3].rows().ranges(0).rows(), 32);
+  EXPECT_EQ(asked[3].pass().pass(), 3);
+  EXPECT_FALSE(asked[3].skipped());
+}
+
+TEST_F(TrainingSessionTest, RefusedStep_IsReportedAsSkipped) {
+  steps_.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Make()->Run(), kExitFailed);
+  const StepRequest report = coordination_.steps_reported()[1];
+  EXPECT_TRUE(report.abandoned());
+  EXPECT_TRUE(report.skipped());
+  EXPECT_EQ(report.rows().ranges_size(), 1);
+}
+
+TEST_F(TrainingSessionTest, LedgerOfARestore_IsCommitted) {
+  source_.ledger.emplace();
+  source_.ledger->set_front(400);
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.committed().ledger().front(), 400);
+  EXPECT_EQ(coordination_.committed().batch_size(), 32);
+}
+
+TEST_F(TrainingSessionTest, NewModel_HasNoLedger) {
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_FALSE(coordination_.committed().has_ledger());
+}
+
+TEST_F(TrainingSessionTest, EndOfEpochs_SaysHowOftenEachRowWasTrainedOn) {
+  stop_.set_epochs(2);
+  coordination_.SetRows(/*epoch_rows=*/80, /*done=*/160);
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(said_.lines(), Contains(HasSubstr("160 examples were trained on, "
+                                                "2 epochs of 80")));
+}
+
+TEST_F(TrainingSessionTest, GrantWithoutALease_IsAnErrorThatSaysSo) {
+  coordination_.leases_rows = false;
+  EXPECT_EQ(Make()->Run(), kExitFailed);
+  EXPECT_THAT(steps_.ahead, IsEmpty());
+  EXPECT_THAT(said_.errors(),
+              ElementsAre(HasSubstr("granted a step without a lease of rows")));
 }
 
 TEST_F(TrainingSessionTest, AGrantWithoutAReport_IsAWaitThatIsOver) {

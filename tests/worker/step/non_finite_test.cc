@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/rows/row_ranges.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/poisoned_data_set.h"
+#include "tests/worker/step/grants.h"
 #include "tests/worker/step/tiny_model.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/step/make_exchange.h"
@@ -51,13 +53,14 @@ class NonFiniteTest : public ::testing::Test {
     loop_ = *std::move(loop);
   }
   absl::StatusOr<StepReport> Run(int64_t number) {
-    return loop_->Run(number, {}, [&](const ComputedStep& computed) {
-      StepRecord step;
-      step.step = number;
-      step.loss = computed.loss;
-      step.tensors = computed.tensors;
-      return guard_.BeforePush(step);
-    });
+    return loop_->Run(number, GrantOf(number, kRows),
+                      [&](const ComputedStep& computed) {
+                        StepRecord step;
+                        step.step = number;
+                        step.loss = computed.loss;
+                        step.tensors = computed.tensors;
+                        return guard_.BeforePush(step);
+                      });
   }
   std::string Shard() {
     return absl::StrCat(tiny_.shard().values("logits/weights"),
@@ -85,6 +88,7 @@ TEST_P(BadGradientTest, IsNamedAndReachesNoParameter) {
   const auto refused = Run(kBadStep);
   ASSERT_THAT(refused, IsOk());
   EXPECT_TRUE(refused->abandoned);
+  EXPECT_TRUE(refused->skipped);
   EXPECT_EQ(Shard(), before);
   EXPECT_THAT(said_.lines(),
               ElementsAre(AllOf(HasSubstr("step 3 of /job:worker/task:1"),
@@ -94,7 +98,7 @@ TEST_P(BadGradientTest, IsNamedAndReachesNoParameter) {
   const auto next = Run(kBadStep + 1);
   ASSERT_THAT(next, IsOk());
   EXPECT_FALSE(next->abandoned);
-  EXPECT_EQ(next->position.rows(), kRows * (kBadStep + 1));
+  EXPECT_EQ(next->rows, RowsOfStep(kBadStep + 1, kRows));
   EXPECT_NE(Shard(), before);
 }
 

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/rows/row_ranges.h"
 #include "common/rpc/error_reason.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/step/grants.h"
 #include "tests/worker/step/tiny_model.h"
-#include "worker/input/row_position.h"
 #include "worker/step/make_exchange.h"
 #include "worker/step/train_loop.h"
 
@@ -23,11 +23,7 @@ namespace {
 constexpr int64_t kClasses = 8;
 constexpr int64_t kRows = 4;
 // The data set has a row a class: two steps an epoch.
-const DataPosition kAfterFiveSteps = MakeDataPosition({2, kRows}, kRows);
-
-int64_t StepsTo(const DataPosition& position) {
-  return (position.epoch() * kClasses + position.rows()) / kRows;
-}
+RowLease RowsOf(int64_t number) { return RowsOfStep(number, kRows); }
 
 // Longer than anything that is not held back, which takes microseconds.
 constexpr absl::Duration kLongEnough = absl::Milliseconds(100);
@@ -52,16 +48,23 @@ class Worker {
     loop_ = *std::move(loop);
   }
 
-  absl::StatusOr<StepReport> Run(
-      int64_t step,
-      const StepRunner::BeforePush& before_push = [](const ComputedStep&) {
-        return PushDecision::kPush;
-      }) {
-    return loop_->Run(step, StepToken(), before_push);
+  static absl::StatusOr<PushDecision> Push(const ComputedStep& /*computed*/) {
+    return PushDecision::kPush;
   }
-  absl::Status Enter(int64_t epoch,
-                     const std::optional<DataPosition>& position) {
-    return loop_->Enter({epoch, {TinyModel::kIncarnation}, position});
+  // `rows_of`: the step whose rows are granted, and those after them; 0: its
+  // own.
+  absl::StatusOr<StepReport> Run(
+      int64_t step, const StepRunner::BeforePush& before_push = &Push,
+      int64_t rows_of = 0) {
+    return Run(step, GrantOf(rows_of == 0 ? step : rows_of, kRows),
+               before_push);
+  }
+  absl::StatusOr<StepReport> Run(int64_t step, const StepGrant& grant,
+                                 const StepRunner::BeforePush& before_push) {
+    return loop_->Run(step, grant, before_push);
+  }
+  absl::Status Enter(int64_t epoch, bool is_new) {
+    return loop_->Enter({epoch, {TinyModel::kIncarnation}, is_new});
   }
 
   std::vector<float> bias() {
@@ -124,7 +127,7 @@ TEST(TrainLoopPipelineTest, RowsAndCountsAreThoseOfEachStep) {
     const auto report = worker.Run(step);
     ASSERT_THAT(report, IsOk());
     EXPECT_EQ(report->step, step);
-    EXPECT_EQ(StepsTo(report->position), step);
+    EXPECT_EQ(report->rows, RowsOf(step));
     EXPECT_EQ(report->examples, kRows);
   }
 }
@@ -144,9 +147,7 @@ TEST(TrainLoopPipelineTest, AStepOfTheProfileIsTracedWhenItIsComputed) {
 // The gradient of the rows after `steps` steps, of a model of zeros.
 std::vector<float> FirstGradient(int64_t steps) {
   Worker worker(1);
-  EXPECT_THAT(worker.Enter(1, MakeDataPosition({0, steps * kRows}, kRows)),
-              IsOk());
-  EXPECT_THAT(worker.Run(1), IsOk());
+  EXPECT_THAT(worker.Run(1, &Worker::Push, steps + 1), IsOk());
   return worker.bias();
 }
 
@@ -205,11 +206,11 @@ TEST(TrainLoopPipelineTest, AfterAFailedPushItsRowsAreUsedAgain) {
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(worker.bias(), before);
   worker.tiny().shard().FailWith(absl::OkStatus());
-  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  ASSERT_THAT(worker.Enter(1, /*is_new=*/false), IsOk());
   for (int64_t step = 3; step <= 5; ++step) {
-    const auto report = worker.Run(step);
+    const auto report = worker.Run(step, &Worker::Push, step - 1);
     ASSERT_THAT(report, IsOk());
-    EXPECT_EQ(StepsTo(report->position), step - 1);
+    EXPECT_EQ(report->rows, RowsOf(step - 1));
     EXPECT_EQ(report->staleness, step == 3 ? 0 : 1);
   }
 }
@@ -224,19 +225,19 @@ void CheckResumedStep(int pipeline_depth) {
   ASSERT_THAT(worker.Run(2), StatusIs(absl::StatusCode::kUnavailable));
   ASSERT_TRUE(worker.loop().may_resume());
   worker.tiny().shard().AnswerWith(absl::OkStatus());
-  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  ASSERT_THAT(worker.Enter(1, /*is_new=*/false), IsOk());
   const auto resumed = worker.loop().Resume();
   ASSERT_THAT(resumed, IsOk());
   EXPECT_FALSE(worker.loop().may_resume());
   EXPECT_EQ(resumed->step, 2);
   EXPECT_EQ(resumed->examples, kRows);
-  EXPECT_EQ(StepsTo(resumed->position), 2);
+  EXPECT_EQ(resumed->rows, RowsOf(2));
   ASSERT_THAT(untroubled.Run(2), IsOk());
   EXPECT_EQ(worker.bias(), untroubled.bias());
   // From new values.
   const auto third = worker.Run(3);
   ASSERT_THAT(third, IsOk());
-  EXPECT_EQ(StepsTo(third->position), 3);
+  EXPECT_EQ(third->rows, RowsOf(3));
   EXPECT_EQ(third->staleness, 0);
 }
 
@@ -251,11 +252,11 @@ TEST(TrainLoopPipelineTest, AnotherEpochGivesAnUnansweredPushUp) {
   worker.tiny().shard().FailWith(absl::UnavailableError("reset"));
   ASSERT_THAT(worker.Run(2), StatusIs(absl::StatusCode::kUnavailable));
   worker.tiny().shard().FailWith(absl::OkStatus());
-  ASSERT_THAT(worker.Enter(2, kAfterFiveSteps), IsOk());
+  ASSERT_THAT(worker.Enter(2, /*is_new=*/true), IsOk());
   EXPECT_FALSE(worker.loop().may_resume());
-  const auto report = worker.Run(3);
+  const auto report = worker.Run(3, &Worker::Push, 6);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 6);
+  EXPECT_EQ(report->rows, RowsOf(6));
 }
 
 TEST(TrainLoopPipelineTest, AStepThatIsNotResumedHasItsRowsUsedAgain) {
@@ -267,10 +268,10 @@ TEST(TrainLoopPipelineTest, AStepThatIsNotResumedHasItsRowsUsedAgain) {
   EXPECT_THAT(worker.loop().Resume(), StatusIs(absl::StatusCode::kAborted));
   EXPECT_FALSE(worker.loop().may_resume());
   worker.tiny().shard().FailWith(absl::OkStatus());
-  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
-  const auto report = worker.Run(3);
+  ASSERT_THAT(worker.Enter(1, /*is_new=*/false), IsOk());
+  const auto report = worker.Run(3, &Worker::Push, 2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->rows, RowsOf(2));
 }
 
 // An error while the next step is computed fails that one, not the one whose
@@ -278,14 +279,14 @@ TEST(TrainLoopPipelineTest, AStepThatIsNotResumedHasItsRowsUsedAgain) {
 TEST(TrainLoopPipelineTest, AFailedPullFailsTheStepThatWantsIt) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
-  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  ASSERT_THAT(worker.Enter(1, /*is_new=*/false), IsOk());
   worker.tiny().shard().FailWith(FencedError("x"));
   const auto failed = worker.Run(2);
   EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted));
   worker.tiny().shard().FailWith(absl::OkStatus());
-  const auto report = worker.Run(3);
+  const auto report = worker.Run(3, &Worker::Push, 2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->rows, RowsOf(2));
 }
 
 TEST(TrainLoopPipelineTest, AStoppedStepKeepsItsRows) {
@@ -299,9 +300,9 @@ TEST(TrainLoopPipelineTest, AStoppedStepKeepsItsRows) {
                  }),
       StatusIs(absl::StatusCode::kOutOfRange));
   EXPECT_EQ(worker.bias(), before);
-  const auto report = worker.Run(3);
+  const auto report = worker.Run(3, &Worker::Push, 2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->rows, RowsOf(2));
 }
 
 TEST(TrainLoopPipelineTest, ARefusedStepPassesItsRowsOver) {
@@ -314,28 +315,53 @@ TEST(TrainLoopPipelineTest, ARefusedStepPassesItsRowsOver) {
   EXPECT_EQ(worker.bias(), before);
   const auto report = worker.Run(3);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 3);
+  EXPECT_EQ(report->rows, RowsOf(3));
   EXPECT_EQ(report->staleness, 0);
 }
 
 TEST(TrainLoopPipelineTest, AnEpochThrowsAwayWhatWasComputed) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
-  ASSERT_THAT(worker.Enter(2, kAfterFiveSteps), IsOk());
-  const auto report = worker.Run(2);
+  ASSERT_THAT(worker.Enter(2, /*is_new=*/true), IsOk());
+  const auto report = worker.Run(2, &Worker::Push, 6);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 6);
+  EXPECT_EQ(report->rows, RowsOf(6));
   EXPECT_EQ(report->staleness, 0);
 }
 
 TEST(TrainLoopPipelineTest, TheSameEpochKeepsTheRowsOfWhatWasComputed) {
   Worker worker(2);
   ASSERT_THAT(worker.Run(1), IsOk());
-  ASSERT_THAT(worker.Enter(1, std::nullopt), IsOk());
+  ASSERT_THAT(worker.Enter(1, /*is_new=*/false), IsOk());
   const auto report = worker.Run(2);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->rows, RowsOf(2));
   EXPECT_EQ(report->staleness, 0);
+}
+
+TEST(TrainLoopPipelineTest, WithoutASecondLease_NothingIsComputedAhead) {
+  Worker worker(2);
+  for (int64_t step = 1; step <= 3; ++step) {
+    const auto report =
+        worker.Run(step, {{}, {RowsOf(step)}, {}}, &Worker::Push);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->rows, RowsOf(step));
+    EXPECT_EQ(report->staleness, 0);
+    EXPECT_LE(report->times.begun, report->times.compute_begun);
+  }
+}
+
+TEST(TrainLoopPipelineTest, OtherRowsThanThoseComputedAhead_AreComputed) {
+  Worker worker(2);
+  Worker untroubled(1);
+  for (Worker* const each : {&worker, &untroubled}) {
+    ASSERT_THAT(each->Run(1), IsOk());
+    const auto report = each->Run(2, &Worker::Push, /*rows_of=*/5);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->rows, RowsOf(5));
+    EXPECT_EQ(report->staleness, 0);
+  }
+  EXPECT_EQ(worker.bias(), untroubled.bias());
 }
 
 }  // namespace

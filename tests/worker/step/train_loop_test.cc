@@ -3,35 +3,61 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/split_mix64.h"
 #include "common/base/stopped_error.h"
+#include "common/rows/row_ranges.h"
 #include "common/rpc/error_reason.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/step/grants.h"
 #include "tests/worker/step/tiny_model.h"
 #include "worker/client/call_status.h"
-#include "worker/input/row_position.h"
+#include "worker/input/data_order.h"
 #include "worker/step/make_exchange.h"
 
 namespace muster {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 constexpr int64_t kClasses = 8;
 constexpr int64_t kRows = 4;
-// The data set has a row a class: two steps an epoch.
-const DataPosition kAfterFiveSteps = MakeDataPosition({2, kRows}, kRows);
+RowLease RowsOf(int64_t number) { return RowsOfStep(number, kRows); }
 
-int64_t StepsTo(const DataPosition& position) {
-  return (position.epoch() * kClasses + position.rows()) / kRows;
-}
+// Counts how often rows are read. It has a row a class: two steps an epoch.
+class CountedDataSet : public CountingDataSet {
+ public:
+  CountedDataSet() : CountingDataSet(kClasses) {}
+
+  absl::Status Read(int64_t index, const ExampleMemory& into) const override {
+    ++reads_[index];
+    return CountingDataSet::Read(index, into);
+  }
+  // How often those of this step of the first epoch were read.
+  std::vector<int> ReadsOf(int64_t step, uint64_t seed) const {
+    const auto order = EpochPermutation(kClasses, seed, 0, /*shuffle=*/true);
+    std::vector<int> reads;
+    for (int64_t i = 0; i < kRows; ++i) {
+      reads.push_back(reads_[order[(step - 1) * kRows + i]]);
+    }
+    return reads;
+  }
+
+ private:
+  mutable std::array<std::atomic<int>, kClasses> reads_ = {};
+};
 
 // Rounding of a sum of a few float32.
 constexpr double kRounding = 1e-6;
@@ -55,10 +81,12 @@ class TrainLoopTest : public ::testing::Test {
     loop_ = *std::move(loop);
   }
 
+  // `rows_of`: the step whose rows are granted; 0: its own.
   absl::StatusOr<StepReport> Run(int64_t step,
-                                 const absl::Status& before_push = {}) {
+                                 const absl::Status& before_push = {},
+                                 int64_t rows_of = 0) {
     return loop_->Run(
-        step, token_,
+        step, GrantOf(rows_of == 0 ? step : rows_of, kRows, token_),
         [&](const ComputedStep& step) -> absl::StatusOr<PushDecision> {
           computed_ = step;
           while_computing_();
@@ -70,7 +98,11 @@ class TrainLoopTest : public ::testing::Test {
   // The shard's bias: it started at zero, and the fake adds what is pushed.
   std::string Pushed() { return tiny_.shard().values("logits/bias"); }
 
-  const CountingDataSet data_set_{kClasses};
+  std::vector<int> ReadsOf(int64_t step) const {
+    return data_set_.ReadsOf(step, InputPipeline::Options().seed);
+  }
+
+  const CountedDataSet data_set_;
   TinyModel tiny_{kClasses, kRows, CompileOptions::Mode::kTrain};
   std::unique_ptr<StepExchange> exchange_;
   std::unique_ptr<TrainLoop> loop_;
@@ -88,7 +120,9 @@ TEST_F(TrainLoopTest, PushesTheGradientOfABatch) {
   ASSERT_THAT(report, IsOk());
   EXPECT_EQ(report->step, 1);
   EXPECT_EQ(report->examples, kRows);
-  EXPECT_EQ(StepsTo(report->position), 1);
+  EXPECT_EQ(report->rows, RowsOf(1));
+  EXPECT_EQ(report->pass, std::nullopt);
+  EXPECT_FALSE(report->skipped);
   EXPECT_NEAR(report->loss, std::log(kClasses), kRounding);
   const absl::Span<const float> gradient = tiny_.model()->gradient(1);
   EXPECT_EQ(Pushed(),
@@ -117,8 +151,8 @@ TEST_F(TrainLoopTest, AfterARefusedStepValuesArePulled) {
   EXPECT_GT(tiny_.shard().pulls(), pulls);
 }
 
-// What is prepared is trained on, also at a restored position.
-TEST_F(TrainLoopTest, AStopEndsTheWaitForRowsOfThisPositionAndOfLaterOnes) {
+// What is prepared is trained on, also in another epoch.
+TEST_F(TrainLoopTest, AStopEndsTheWaitForRowsOfThisEpochAndOfLaterOnes) {
   const auto run_to_error = [this](int64_t step) {
     absl::Status last;
     for (const int64_t end = step + 9; last.ok() && step < end; ++step) {
@@ -131,7 +165,6 @@ TEST_F(TrainLoopTest, AStopEndsTheWaitForRowsOfThisPositionAndOfLaterOnes) {
   EnterEpoch epoch;
   epoch.model_epoch = 1;
   epoch.ps_incarnations = {1};
-  epoch.position = kAfterFiveSteps;
   ASSERT_THAT(loop_->Enter(epoch), IsOk());
   EXPECT_TRUE(IsStopped(run_to_error(11)));
 }
@@ -164,9 +197,10 @@ TEST_F(TrainLoopTest, AFailedPullEndsTheStepAndItsRowsAreUsedAgain) {
   EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted,
                                ::testing::StartsWith("pull: ")));
   tiny_.shard().FailWith(absl::OkStatus());
-  const auto report = Run(2);
+  const auto report = Run(2, {}, /*rows_of=*/1);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 1);
+  EXPECT_EQ(report->rows, RowsOf(1));
+  EXPECT_THAT(ReadsOf(1), Each(1));
 }
 
 // Data whose files are gone.
@@ -211,13 +245,26 @@ TEST_F(TrainLoopTest, TheTimesOfAStepFollowEachOther) {
   EXPECT_LE(times.pushed, times.ended);
 }
 
-TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndKeepsItsRows) {
+TEST_F(TrainLoopTest, AStepThatIsStoppedPushesNothingAndItsRowsAreAtHand) {
   EXPECT_THAT(Run(1, absl::OutOfRangeError("loss is nan")),
               StatusIs(absl::StatusCode::kOutOfRange));
   EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
-  const auto report = Run(2);
+  const auto report = Run(2, {}, /*rows_of=*/1);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 1);
+  EXPECT_EQ(report->rows, RowsOf(1));
+  EXPECT_THAT(ReadsOf(1), Each(1));
+}
+
+TEST_F(TrainLoopTest, OtherRowsThanThoseAtHand_AreRead) {
+  EXPECT_THAT(Run(1, absl::OutOfRangeError("given up")),
+              StatusIs(absl::StatusCode::kOutOfRange));
+  const absl::Span<const float> gradient = tiny_.model()->gradient(1);
+  const std::vector<float> first(gradient.begin(), gradient.end());
+  const auto report = Run(2, {}, /*rows_of=*/2);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->rows, RowsOf(2));
+  EXPECT_NE(std::vector<float>(gradient.begin(), gradient.end()), first)
+      << "rows of other classes";
 }
 
 TEST_F(TrainLoopTest, ARefusedStepPushesNothingAndPassesItsRowsOver) {
@@ -225,12 +272,14 @@ TEST_F(TrainLoopTest, ARefusedStepPushesNothingAndPassesItsRowsOver) {
   const auto refused = Run(1);
   ASSERT_THAT(refused, IsOk());
   EXPECT_TRUE(refused->abandoned);
+  EXPECT_TRUE(refused->skipped);
+  EXPECT_EQ(refused->rows, RowsOf(1));
   EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
   decision_ = PushDecision::kPush;
   const auto report = Run(2);
   ASSERT_THAT(report, IsOk());
   EXPECT_FALSE(report->abandoned);
-  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->rows, RowsOf(2));
 }
 
 TEST_F(TrainLoopTest, ShowsWhatItIsAboutToPush) {
@@ -282,35 +331,27 @@ TEST_F(TrainLoopTest, PullsWithItsTokenAndPushesForItsRound) {
   EXPECT_FALSE(report->late);
 }
 
-TEST_F(TrainLoopTest, AStepAfterALateOneHasNewRows) {
+TEST_F(TrainLoopTest, RowsOfALateStep_MayBeGrantedAgain) {
   token_.set_round(4);
   while_computing_ = [this] { tiny_.shard().AdvanceToRound(5); };
   const auto late = Run(1);
   ASSERT_THAT(late, IsOk());
   EXPECT_TRUE(late->late);
+  EXPECT_FALSE(late->skipped);
   EXPECT_EQ(Pushed(), std::string(Pushed().size(), '\0'));
   token_.set_round(5);
-  const auto report = Run(2);
+  const auto report = Run(2, {}, /*rows_of=*/1);
   ASSERT_THAT(report, IsOk());
   EXPECT_FALSE(report->late);
-  EXPECT_EQ(StepsTo(report->position), 2);
+  EXPECT_EQ(report->rows, RowsOf(1));
 }
 
-TEST_F(TrainLoopTest, NamesAPositionOfAnUnknownKind) {
-  DataPosition tokens;
-  tokens.set_kind("tokens");
-  EXPECT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, tokens}),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       ::testing::HasSubstr("its kind is 'tokens'")));
-}
-
-TEST_F(TrainLoopTest, AnEpochBeginsAtItsPosition) {
+TEST_F(TrainLoopTest, AnEpochMayBeginWithAnyRows) {
   ASSERT_THAT(Run(1), IsOk());
-  ASSERT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}, kAfterFiveSteps}),
-              IsOk());
-  const auto report = Run(2);
+  ASSERT_THAT(loop_->Enter({2, {TinyModel::kIncarnation}}), IsOk());
+  const auto report = Run(2, {}, /*rows_of=*/6);
   ASSERT_THAT(report, IsOk());
-  EXPECT_EQ(StepsTo(report->position), 6);
+  EXPECT_EQ(report->rows, RowsOf(6));
 }
 
 // Each tensor is a part, and nobody changes gradients.
@@ -349,8 +390,8 @@ class EarlyPushTest : public ::testing::Test {
                                   absl::StatusOr<PushDecision> decision) {
     const std::string before = worker->Shard();
     bool left = false;
-    const auto report =
-        worker->loop->Run(step, {}, [&](const ComputedStep& computed) {
+    const auto report = worker->loop->Run(
+        step, GrantOf(step, kRows), [&](const ComputedStep& computed) {
           left = computed.push_begun;
           EXPECT_EQ(left, worker->Shard() != before);
           return decision;
@@ -399,6 +440,7 @@ class NotedExchange : public StepExchange {
   absl::StatusOr<ParameterGate*> Prepare(absl::Span<const SeededBatch> batches,
                                          const StepToken&) override {
     calls_.push_back(absl::StrCat("Prepare ", batches.size()));
+    for (const SeededBatch& batch : batches) seeds_.push_back(batch.seed);
     return nullptr;
   }
   absl::Status OnForward(double) override {
@@ -424,9 +466,11 @@ class NotedExchange : public StepExchange {
   void EndStep() override { calls_.push_back("EndStep"); }
 
   const std::vector<std::string>& calls() const { return calls_; }
+  const std::vector<uint64_t>& seeds() const { return seeds_; }
 
  private:
   const bool wants_batches_;
+  std::vector<uint64_t> seeds_;
   std::vector<std::string> calls_;
 };
 
@@ -443,7 +487,7 @@ TEST(StepExchangeTest, IsCalledInItsOrder) {
     const auto loop = TrainLoop::Create(options);
     ASSERT_THAT(loop, IsOk());
     EXPECT_THAT(
-        (*loop)->Run(1, {},
+        (*loop)->Run(1, GrantOf(1, kRows),
                      [](const ComputedStep&) { return PushDecision::kPush; }),
         StatusIs(absl::StatusCode::kUnavailable));
     EXPECT_THAT(
@@ -452,6 +496,43 @@ TEST(StepExchangeTest, IsCalledInItsOrder) {
                     "OnForward", "OnGradient 0", "OnGradient 1", "OnComputed",
                     "Send", "Finish", "EndStep"));
   }
+}
+
+// What dropout draws in steps of these rows.
+std::vector<uint64_t> SeedsOf(const std::vector<RowLease>& leases) {
+  const CountingDataSet data_set(kClasses);
+  TinyModel tiny(kClasses, kRows, CompileOptions::Mode::kTrain);
+  NotedExchange exchange(/*wants_batches=*/true);
+  TrainLoop::Options options;
+  options.exchange = &exchange;
+  options.towers = tiny.towers();
+  options.data_set = &data_set;
+  options.input.batch_size = kRows;
+  options.input.seed = 5;
+  const auto loop = TrainLoop::Create(options);
+  EXPECT_THAT(loop, IsOk());
+  for (const RowLease& lease : leases) {
+    EXPECT_THAT(
+        (*loop)->Run(1, {{}, {lease}, {}},
+                     [](const ComputedStep&) { return PushDecision::kPush; }),
+        StatusIs(absl::StatusCode::kUnavailable));
+  }
+  return exchange.seeds();
+}
+
+TEST(TrainLoopSeedsTest, ALeaseHasTheSameOnesWhateverWasBefore) {
+  const RowLease pieces = LeaseOf({{13, 3}, {30, 1}});
+  const auto seeds = SeedsOf({RowsOf(1), RowsOf(2), RowsOf(5), pieces});
+  EXPECT_THAT(SeedsOf({RowsOf(5), pieces, RowsOf(2)}),
+              ElementsAre(seeds[2], seeds[3], seeds[1]));
+  EXPECT_EQ(std::set<uint64_t>(seeds.begin(), seeds.end()).size(), 4);
+}
+
+// From before rows were leased.
+TEST(TrainLoopSeedsTest, OneWorkerAloneHasThoseOfTheNumbersOfItsSteps) {
+  EXPECT_THAT(SeedsOf({RowsOf(1), RowsOf(2)}),
+              ElementsAre(SplitMix64(5 + kSplitMix64Step * 2),
+                          SplitMix64(5 + kSplitMix64Step * 3)));
 }
 
 }  // namespace

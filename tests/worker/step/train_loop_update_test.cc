@@ -21,6 +21,7 @@
 #include "tests/worker/backend/fake_device.h"
 #include "tests/worker/input/poisoned_data_set.h"
 #include "tests/worker/model/test_models.h"
+#include "tests/worker/step/grants.h"
 #include "worker/client/parameter_client.h"
 #include "worker/hook/nan_guard.h"
 #include "worker/step/make_exchange.h"
@@ -79,15 +80,16 @@ class Training {
   }
 
   absl::StatusOr<StepReport> Run(int64_t number) {
-    return loop_->Run(number, {}, [&](const ComputedStep& computed) {
-      StepRecord step;
-      step.step = number;
-      step.loss = computed.loss;
-      step.tensors = computed.tensors;
-      step.gradients_are_finite = computed.gradients_are_finite;
-      step.fetch_tensors = computed.fetch_tensors;
-      return guard_.BeforePush(step);
-    });
+    return loop_->Run(
+        number, GrantOf(number, kRows), [&](const ComputedStep& computed) {
+          StepRecord step;
+          step.step = number;
+          step.loss = computed.loss;
+          step.tensors = computed.tensors;
+          step.gradients_are_finite = computed.gradients_are_finite;
+          step.fetch_tensors = computed.fetch_tensors;
+          return guard_.BeforePush(step);
+        });
   }
 
   // As an evaluation reads them.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/cluster_spec.h"
+#include "common/cluster/host_flags.h"
 #include "common/cluster/task_id.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -150,6 +151,17 @@ TEST(ComputeCoresTest, TheListedEvaluatorComputesToo) {
   for (const TaskId& self :
        {MakeTaskId(kWorkerJob, 0), MakeTaskId(kEvaluatorJob, 0)}) {
     EXPECT_EQ(TasksOfMachine(Cluster(2, /*evaluator=*/true), self, is_own), 3);
+  }
+}
+
+TEST(ComputeCoresTest, AWorkerThatComesKnowsOfNoOther) {
+  const auto is_own = [](const std::string&) -> absl::StatusOr<bool> {
+    ADD_FAILURE() << "the chief's machine is not listed";
+    return true;
+  };
+  const ClusterSpec spec = ParseHostFlags("gpu1:1", "any").value();
+  for (const int index : {0, 3}) {
+    EXPECT_EQ(TasksOfMachine(spec, MakeTaskId(kWorkerJob, index), is_own), 1);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
 #include "tests/worker/model/test_models.h"
+#include "tests/worker/step/grants.h"
 #include "worker/client/parameter_client.h"
 #include "worker/step/make_exchange.h"
 #include "worker/step/train_loop.h"
@@ -182,7 +183,7 @@ TEST_P(FrozenShardTest, OnlyWhatIsTrainedIsPushed) {
   const Values before = Pull(/*step=*/1);
   constexpr int64_t kSteps = 5;
   for (int64_t step = 1; step <= kSteps; ++step) {
-    EXPECT_THAT(loop_->Run(step, TokenOf(step),
+    EXPECT_THAT(loop_->Run(step, GrantOf(step, kRows, TokenOf(step)),
                            [](const ComputedStep& computed) {
                              for (size_t i = 0; i < Tasks().size(); ++i) {
                                EXPECT_EQ(computed.tensors[i].gradient.empty(),

@@ -16,6 +16,7 @@
 #include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/counting_data_set.h"
+#include "tests/worker/input/leases.h"
 #include "tests/worker/model/test_models.h"
 #include "worker/client/parameter_client.h"
 #include "worker/step/make_exchange.h"
@@ -49,7 +50,7 @@ ModelSpec NormedModel() {
 class Worker {
  public:
   Worker(int index, int num_workers, int pipeline_depth, ShardServer* shard)
-      : backend_(MakeBackend("ref")) {
+      : index_(index), num_workers_(num_workers), backend_(MakeBackend("ref")) {
     CompileOptions compile;
     compile.backend = backend_.get();
     compile.batch_size = kRows;
@@ -70,8 +71,6 @@ class Worker {
     options.data_set = &data_set_;
     options.clock = &clock_;
     options.input.batch_size = kRows;
-    options.input.worker_index = index;
-    options.input.num_workers = num_workers;
     auto loop = TrainLoop::Create(options);
     EXPECT_THAT(loop, IsOk());
     loop_ = *std::move(loop);
@@ -92,8 +91,11 @@ class Worker {
   // Returns what a step pushed to the averages, mean and variance.
   std::vector<Values> Run(int64_t step) {
     std::vector<Values> pushed;
+    // The workers' steps follow each other.
+    const int64_t stride = num_workers_ * kRows;
+    const int64_t first = (step - 1) * stride + index_ * kRows;
     EXPECT_THAT(
-        loop_->Run(step, StepToken(),
+        loop_->Run(step, {StepToken(), LeasesFrom(first, kRows, 2, stride), {}},
                    [&pushed](const ComputedStep& computed) {
                      for (const int i : {kMean, kVariance}) {
                        const auto& gradient = computed.tensors[i].gradient;
@@ -143,6 +145,8 @@ class Worker {
     client_->SetEpoch(1, {kIncarnation});
   }
 
+  const int index_;
+  const int num_workers_;
   const MonotonicClock clock_{};
   const CountingDataSet data_set_{kClasses};
   const std::unique_ptr<Backend> backend_;

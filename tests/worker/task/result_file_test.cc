@@ -78,6 +78,22 @@ TEST(ResultFileTest, WithoutATestHalf_HasNoFiguresOfOne) {
   EXPECT_NE(json->Find("final_loss"), nullptr);
 }
 
+TEST(ResultFileTest, TellsTheRowsThatWereNotTrainedOnOnce) {
+  TrainingResult result;
+  result.examples_repeated = 64;
+  result.examples_skipped = 32;
+  EXPECT_EQ(ParseJson(ResultJson(result))->Find("examples_left"), nullptr)
+      << "without stop.epochs";
+  result.examples_left = 96;
+  result.coverage = "each of 60000 examples was trained on once";
+  const auto json = ParseJson(ResultJson(result));
+  ASSERT_THAT(json, IsOk());
+  EXPECT_EQ(json->Find("examples_repeated")->text, "64");
+  EXPECT_EQ(json->Find("examples_skipped")->text, "32");
+  EXPECT_EQ(json->Find("examples_left")->text, "96");
+  EXPECT_EQ(json->Find("coverage")->text, result.coverage);
+}
+
 TEST(ResultFileTest, TellsTheBestCheckpointIfOneIsKept) {
   TrainingResult result;
   EXPECT_EQ(ParseJson(ResultJson(result))->Find("best"), nullptr);

@@ -33,6 +33,24 @@ TEST(RunSpeedTest, CountsThisRunAlone) {
   EXPECT_EQ(result.time_to_first_step_s, 2);
 }
 
+TEST(RunSpeedTest, CountsTheRowsThatWereNotTrainedOnOnce) {
+  JobState state;
+  TrainingResult result;
+  AddSpeed(state, TenSeconds(), &result);
+  EXPECT_FALSE(result.examples_left.has_value());
+  state.set_stop_reason("epochs");
+  state.mutable_stop()->set_epochs(2);
+  state.mutable_rows()->set_epoch_rows(100);
+  state.mutable_rows()->set_done(192);
+  state.mutable_rows()->set_repeated(16);
+  state.mutable_rows()->set_skipped(32);
+  AddSpeed(state, TenSeconds(), &result);
+  EXPECT_EQ(result.examples_repeated, 16);
+  EXPECT_EQ(result.examples_skipped, 32);
+  EXPECT_EQ(result.examples_left, 8);
+  EXPECT_EQ(result.coverage.substr(0, 20), "each of 100 examples");
+}
+
 TEST(RunSpeedTest, DescribesEachWorkerAndAddsTheirDroppedSteps) {
   JobState state;
   for (int i = 0; i < 2; ++i) {

@@ -54,6 +54,29 @@ TEST(ReplicationSettingsTest, FillsInWhatTheClusterHas) {
   EXPECT_TRUE(async.has_async());
 }
 
+TEST(ReplicationSettingsTest, WhereAnyWorkerComes_ItIsThoseThatAreThere) {
+  ReplicationSpec replication = Parse("sync {}");
+  ASSERT_THAT(FitReplication(/*replicas=*/0, &replication), IsOk());
+  EXPECT_EQ(replication.sync().total_replicas(), 0);
+  EXPECT_EQ(replication.sync().replicas_to_aggregate(), 0);
+  EXPECT_EQ(replication.sync().min_replicas(), 1);
+  EXPECT_EQ(DescribeReplication(replication),
+            "sync, each step the mean of all replicas that are there, at "
+            "least 1");
+  replication = Parse("sync { replicas_to_aggregate: 4 min_replicas: 2 }");
+  ASSERT_THAT(FitReplication(/*replicas=*/0, &replication), IsOk());
+  EXPECT_EQ(DescribeReplication(replication),
+            "sync, each step the mean of the first 4 of replicas that are "
+            "there, at least 2");
+  EXPECT_THAT(Check("sync { total_replicas: 2 }", 0),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("total_replicas is 2, but the cluster takes "
+                                 "any worker: leave it out")));
+  EXPECT_THAT(Check("sync { replicas_to_aggregate: 2 min_replicas: 3 }", 0),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("min_replicas must be at most")));
+}
+
 TEST(ReplicationSettingsTest, AllReduceIsSyncThatWaitsForAll) {
   ReplicationSpec replication = Parse("all_reduce {}");
   EXPECT_EQ(ReplicationName(replication), "all_reduce");

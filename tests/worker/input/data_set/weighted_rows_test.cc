@@ -11,6 +11,7 @@
 #include "proto/example.pb.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/input/data_set/idx_fixture.h"
+#include "tests/worker/input/leases.h"
 #include "worker/input/data_set/create_data_set.h"
 #include "worker/input/data_set/data_schema.h"
 #include "worker/input/fill_batch.h"
@@ -224,6 +225,7 @@ TEST_F(WeightedRowsTest, AStepsBatchesAreWeighedTogether) {
        {InputData(data_set->get()), InputData(stream)}) {
     const auto pipeline = InputPipeline::Create(data, options);
     ASSERT_THAT(pipeline, IsOk());
+    (*pipeline)->SetLeases({LeaseOf({{0, 4}})}, {});
     const auto batches = (*pipeline)->Next();
     ASSERT_THAT(batches, IsOk());
     // 1, 3 * 2 and 0, 2 by their mean, 9 / 4.

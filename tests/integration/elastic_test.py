@@ -1,0 +1,106 @@
+"""Workers that come and go while a training runs: each row is trained on once
+an epoch, nobody is waited for, and no one is started anew."""
+
+import json
+import re
+import signal
+
+from tests.integration import harness
+
+ROWS = 60000
+EPOCHS = 2
+
+
+class ElasticTest(harness.TestCase):
+
+    def begin(self, replication):
+        """A ps, the chief and one more worker, which train."""
+        port, = harness.free_ports(1)
+        self.cluster = self.write("cluster.json", json.dumps(
+            {"ps": ["127.0.0.1:%d" % port], "worker": "any"}))
+        training = harness.softmax_regression(
+            0, batch_size=8, examples=ROWS, more=replication).replace(
+                "stop { steps: 0 }", "stop { epochs: %d }" % EPOCHS)
+        self.flags = self.training_flags(training, "train",
+                                         "--progress_every=0.05")
+        self.ps = self.start_ps(self.cluster, 0, "--worker_timeout=2s")
+        self.chief = self.start_worker(self.cluster, 0, *self.flags)
+        self.first = self.come()
+        self.await_steps(self.first)
+
+    def come(self):
+        return self.start_worker(self.cluster, "any", *self.flags)
+
+    def number_of(self, worker):
+        return int(worker.wait_for(r"this worker is /job:worker/task:(\d+), as "
+                                   "/job:ps/task:0 says").group(1))
+
+    def await_steps(self, worker):
+        worker.wait_for(r"\bstep=[1-9]")
+
+    def end(self):
+        """Of the chief, whose line it returns; of the ps and of who is left."""
+        self.assertEqual(self.chief.wait(), 0, self.chief.output)
+        self.assertEqual(self.ps.wait(), 0)
+        line = re.search("each of %d examples was trained on %d times.*" % (
+            ROWS, EPOCHS), self.chief.output)
+        self.assertTrue(line, self.chief.output)
+        return line.group()
+
+    def test_sync_has_the_workers_that_are_there(self):
+        self.begin("replication { sync { min_replicas: 2 } }")
+        self.assertEqual(self.number_of(self.first), 1)
+        # Rounds wait for the chief meanwhile.
+        self.chief.send(signal.SIGSTOP)
+        others = [self.come() for _ in range(2)]
+        numbers = [self.number_of(other) for other in others]
+        self.chief.send(signal.SIGCONT)
+        self.assertEqual(sorted(numbers), [2, 3])
+        self.chief.wait_for("an update has 32 rows, of 4 workers")
+        others[0].send(signal.SIGTERM)
+        self.assertEqual(others[0].wait(), 143)
+        self.chief.wait_for("an update has 24 rows, of 3 workers")
+        others[1].kill()
+        self.chief.wait_for("an update has 16 rows, of 2 workers")
+        line = self.end()
+        self.assertEqual(self.first.wait(), 0)
+        self.assertNotIn("once more", line)
+        self.assertNotIn("in steps that were passed over", line)
+        result = self.result("train")
+        self.assertEqual(result["examples_repeated"], 0)
+        self.assertEqual(result["examples"] + result["examples_left"],
+                         ROWS * EPOCHS)
+        self.assertLess(result["examples_left"], 16)
+
+    def test_async_deals_on_what_one_that_leaves_gives_back(self):
+        self.begin("replication { async {} }")
+        drained = self.come()
+        self.await_steps(drained)
+        drained.send(signal.SIGTERM)
+        self.assertEqual(drained.wait(), 143)
+        killed = self.come()
+        self.await_steps(killed)
+        killed.kill()
+        new = self.come()
+        self.await_steps(new)
+        line = self.end()
+        for worker in (self.first, new):
+            self.assertEqual(worker.wait(), 0)
+        # At most the step in which it was killed.
+        result = self.result("train")
+        self.assertLessEqual(result["examples_repeated"], 8)
+        self.assertEqual("once more" in line, result["examples_repeated"] > 0)
+        self.assertEqual(result["examples"] + result["examples_left"],
+                         ROWS * EPOCHS + result["examples_repeated"])
+
+    def test_a_task_that_has_no_number_wants_a_cluster_that_takes_any(self):
+        code, output = self.run_to_end("worker", [
+            harness.worker(), "--cluster=" + self.write_cluster(),
+            "--task_index=any", *self.training_flags(
+                harness.softmax_regression(1), "train")])
+        self.assertEqual(code, 2)
+        self.assertIn("lists its workers (ps 1, worker 1)", output)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,81 @@
+#include "worker/session/trained_rows.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/readable_number.h"
+
+namespace muster {
+namespace {
+
+// Because 0.1 * 30 must be 3.
+constexpr double kEpsilon = 1e-6;
+
+int64_t WantedRows(const JobState& job) {
+  return static_cast<int64_t>(job.stop().epochs() *
+                                  static_cast<double>(job.rows().epoch_rows()) +
+                              kEpsilon);
+}
+
+std::string Epochs(double epochs) {
+  return absl::StrCat(ReadableNumber(epochs, 4),
+                      epochs == 1 ? " epoch" : " epochs");
+}
+
+// "each of 60000 examples was trained on 2 times".
+std::string DescribeWanted(const JobState& job) {
+  const int64_t rows = job.rows().epoch_rows();
+  const int64_t times = WantedRows(job) / rows;
+  const int64_t more = WantedRows(job) % rows;
+  const std::string epochs =
+      more == 0 ? "" : absl::StrCat(" (", Epochs(job.stop().epochs()), ")");
+  if (times == 0) {
+    return absl::StrCat(more, " of ", rows, " examples were trained on once",
+                        epochs);
+  }
+  return absl::StrCat(
+      "each of ", rows, " examples was trained on ",
+      times == 1 ? "once" : absl::StrCat(times, " times"),
+      more == 0 ? "" : absl::StrCat(", and ", more, " of them once more"),
+      epochs);
+}
+
+}  // namespace
+
+std::optional<int64_t> RowsLeft(const JobState& job) {
+  if (job.stop().epochs() <= 0 || job.rows().epoch_rows() <= 0) {
+    return std::nullopt;
+  }
+  return std::max<int64_t>(WantedRows(job) - job.rows().done(), 0);
+}
+
+std::string DescribeTrainedRows(const JobState& job) {
+  const std::optional<int64_t> left = RowsLeft(job);
+  if (!left.has_value()) return "";
+  const RowCounts& rows = job.rows();
+  std::string line;
+  if (job.stop_reason() != "epochs" || rows.done() > WantedRows(job)) {
+    line = absl::StrCat(rows.done(), " examples were trained on, ",
+                        Epochs(static_cast<double>(rows.done()) /
+                               static_cast<double>(rows.epoch_rows())),
+                        " of ", rows.epoch_rows());
+  } else {
+    line = DescribeWanted(job);
+    if (*left > 0) {
+      absl::StrAppend(&line, ", but for ", *left,
+                      " of the last epoch, less than a step");
+    }
+  }
+  if (rows.repeated() > 0) {
+    absl::StrAppend(&line, "; at most ", rows.repeated(),
+                    " of them once more, in steps of workers or ps tasks that "
+                    "were lost");
+  }
+  if (rows.skipped() > 0) {
+    absl::StrAppend(&line, "; ", rows.skipped(),
+                    " not, in steps that were passed over");
+  }
+  return line;
+}
+
+}  // namespace muster
