@@ -298,6 +298,17 @@ TEST_F(CoordinatorRowsTest, RowsOfADroppedGradient_AreTrainedOnAfterAll) {
   EXPECT_EQ(Rows().done(), 20);
 }
 
+TEST_F(CoordinatorRowsTest, RowsOfADeliveryThatIsNotChosen_ComeBack) {
+  Start(3, MakeSyncSpec(2, 3), StopAtRows(60));
+  for (const Sender& sender : {kChief, kB, kC}) Ask(sender);
+  ASSERT_THAT(Hold(true), IsOk());
+  for (const Sender& sender : {kC, kB, kChief}) Ask(sender, 1, 1);
+  ASSERT_THAT(Hold(false), IsOk());
+  EXPECT_EQ(WorkerOf(0).dropped_steps(), 1);
+  EXPECT_EQ(Rows().done(), 20);
+  EXPECT_EQ(LeasesText(Take(kChief)->leases()), "0+10");
+}
+
 TEST_F(CoordinatorRowsTest, RowsOfADeliveredStep_AreDoneThoughItsWorkerDied) {
   Start(2, MakeSyncSpec(2, 2), StopAtStep(100));
   Ask(kChief);
