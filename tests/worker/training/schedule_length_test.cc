@@ -39,11 +39,12 @@ TEST(UpdatesUntilStopTest, StepsOrEpochsWhicheverComesFirst) {
 }
 
 TEST(UpdatesUntilStopTest, EpochsOfUnknownLength_ArePassedOver) {
-  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 2"), 0), 0);
-  EXPECT_EQ(UpdatesUntilStop(Stop("steps: 50 epochs: 2"), 0), 50);
-  EXPECT_EQ(DescribeStop(Stop("epochs: 2"), 0, "--set"),
+  const EpochLength unknown = {120, 0};
+  EXPECT_EQ(UpdatesUntilStop(Stop("epochs: 2"), unknown), 0);
+  EXPECT_EQ(UpdatesUntilStop(Stop("steps: 50 epochs: 2"), unknown), 50);
+  EXPECT_EQ(DescribeStop(Stop("epochs: 2"), unknown, "--set"),
             "the training ends after 2 epochs (stop.epochs), as --set says");
-  EXPECT_EQ(DescribeStop(Stop("steps: 50 epochs: 2"), 0, "--set"),
+  EXPECT_EQ(DescribeStop(Stop("steps: 50 epochs: 2"), unknown, "--set"),
             "the training ends at step 50 (stop.steps=50) or after 2 epochs "
             "(stop.epochs), whichever comes first, as --set says");
 }
