@@ -113,7 +113,8 @@ absl::Status CheckLedger(const RowLedger& ledger) {
     return BadLedger("kind is neither 'rows' nor 'stream'");
   }
   if (!IsCount(ledger.epoch_rows()) || !IsCount(ledger.front()) ||
-      !IsCount(ledger.repeated()) || !IsCount(ledger.skipped())) {
+      !IsCount(ledger.repeated()) || !IsCount(ledger.skipped()) ||
+      !IsCount(ledger.known_from())) {
     return BadLedger(absl::StrCat("a count is negative or above ", kMaxCount));
   }
   RETURN_IF_ERROR(CheckUndone(ledger));

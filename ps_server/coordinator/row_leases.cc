@@ -68,6 +68,7 @@ void RowLeases::Start(const RowLedger& ledger, int64_t limit,
   for (const RowRange& range : ledger.undone()) {
     returned_.Add(range.first(), range.rows());
   }
+  known_from_ = ledger.known_from();
   repeated_ = ledger.repeated();
   skipped_ = ledger.skipped();
   for (const StreamPass& pass : ledger.passes()) {
@@ -83,6 +84,7 @@ bool RowLeases::Resume(int64_t epoch_rows, int64_t limit, int64_t step_rows) {
   if (epoch_rows == 0 || epoch_rows_ == 0) return false;
   if (epoch_rows == epoch_rows_) return false;
   front_ = (front_ + epoch_rows_ - 1) / epoch_rows_ * epoch_rows;
+  known_from_ = front_;
   epoch_rows_ = epoch_rows;
   returned_.Clear();
   return true;
@@ -441,6 +443,7 @@ RowCounts RowLeases::Counts() const {
   counts.set_returned(returned_.num_rows());
   counts.set_repeated(repeated_);
   counts.set_skipped(skipped_);
+  counts.set_known_from(known_from_);
   return counts;
 }
 
@@ -470,6 +473,7 @@ RowLedger RowLeases::Ledger(const std::set<TaskKey>& done,
   }
   ledger.set_repeated(repeated_);
   ledger.set_skipped(skipped_);
+  ledger.set_known_from(known_from_);
   for (const auto& [pass, first] : passes_) {
     StreamPass& known = *ledger.add_passes();
     known.set_pass(pass);

@@ -193,6 +193,7 @@ class RowLeases {
   int64_t num_begun_ = 0;       // leases
   int64_t step_rows_ = 0;       // the sum of all tasks'
   int64_t most_step_rows_ = 0;  // of one task, ever
+  int64_t known_from_ = 0;  // as RowLedger's
   int64_t repeated_ = 0;
   int64_t skipped_ = 0;
   std::map<int64_t, int64_t> passes_;  // pass to its first place

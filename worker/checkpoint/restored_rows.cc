@@ -105,6 +105,7 @@ absl::StatusOr<RowLedger> ReadPositions(const CheckpointManifest& manifest,
   }
   RowLedger ledger;
   ledger.set_front(first + smallest.rows);
+  ledger.set_known_from(ledger.front());
   if (rows.order == RowOrder::kStream) {
     StreamPass* const pass = ledger.add_passes();
     pass->set_pass(smallest.epoch);
@@ -134,6 +135,7 @@ absl::StatusOr<std::string> FitToDataSet(int64_t epoch_rows,
   for (const RowRange& undone : ledger->undone()) left += undone.rows();
   ASSIGN_OR_RETURN(const int64_t first, PlaceOfEpoch(epoch, epoch_rows));
   ledger->set_front(first);
+  ledger->set_known_from(first);
   ledger->clear_undone();
   return absl::StrCat(
       "the training set has ", epoch_rows, " examples, and had ", before,

@@ -22,11 +22,23 @@ std::string Epochs(double epochs) {
                       epochs == 1 ? " epoch" : " epochs");
 }
 
+// The first epoch, counted from 0, of which all rows were dealt from these
+// data, by this version.
+int64_t FirstKnownEpoch(const JobState& job) {
+  const int64_t rows = job.rows().epoch_rows();
+  return (job.rows().known_from() + rows - 1) / rows;
+}
+
+// The wanted rows of the epochs that are known.
+int64_t KnownRows(const JobState& job) {
+  return WantedRows(job) - FirstKnownEpoch(job) * job.rows().epoch_rows();
+}
+
 // "each of 60000 examples was trained on 2 times".
 std::string DescribeWanted(const JobState& job) {
   const int64_t rows = job.rows().epoch_rows();
-  const int64_t times = WantedRows(job) / rows;
-  const int64_t more = WantedRows(job) % rows;
+  const int64_t times = KnownRows(job) / rows;
+  const int64_t more = KnownRows(job) % rows;
   const std::string epochs =
       more == 0 ? "" : absl::StrCat(" (", Epochs(job.stop().epochs()), ")");
   if (times == 0) {
@@ -49,18 +61,24 @@ std::optional<int64_t> RowsLeft(const JobState& job) {
   return std::max<int64_t>(WantedRows(job) - job.rows().done(), 0);
 }
 
-std::string DescribeTrainedRows(const JobState& job) {
+std::string DescribeTrainedRows(const JobState& job, bool skips_bad_records) {
   const std::optional<int64_t> left = RowsLeft(job);
   if (!left.has_value()) return "";
   const RowCounts& rows = job.rows();
   std::string line;
-  if (job.stop_reason() != "epochs" || rows.done() > WantedRows(job)) {
+  if (job.stop_reason() != "epochs" || rows.done() > WantedRows(job) ||
+      KnownRows(job) <= 0) {
     line = absl::StrCat(rows.done(), " examples were trained on, ",
                         Epochs(static_cast<double>(rows.done()) /
                                static_cast<double>(rows.epoch_rows())),
                         " of ", rows.epoch_rows());
   } else {
     line = DescribeWanted(job);
+    if (rows.known_from() > 0) {
+      absl::StrAppend(&line, " from epoch ", FirstKnownEpoch(job),
+                      " on (counted from 0; before it the data set had another "
+                      "size, or an older version dealt its rows)");
+    }
     if (*left > 0) {
       absl::StrAppend(&line, ", but for ", *left,
                       " of the last epoch, less than a step");
@@ -74,6 +92,9 @@ std::string DescribeTrainedRows(const JobState& job) {
   if (rows.skipped() > 0) {
     absl::StrAppend(&line, "; ", rows.skipped(),
                     " not, in steps that were passed over");
+  }
+  if (skips_bad_records) {
+    absl::StrAppend(&line, "; a good one in the place of each bad record");
   }
   return line;
 }

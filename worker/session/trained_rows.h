@@ -15,8 +15,10 @@ std::optional<int64_t> RowsLeft(const JobState& job);
 
 // How often the job has trained on its examples, for an operator: "each of
 // 60000 examples was trained on 2 times, but for 96 of the last epoch, less
-// than a step". "" where RowsLeft has none.
-std::string DescribeTrainedRows(const JobState& job);
+// than a step". "" where RowsLeft has none. `skips_bad_records`: good ones were
+// in their places, which is said.
+std::string DescribeTrainedRows(const JobState& job,
+                                bool skips_bad_records = false);
 
 }  // namespace muster
 

@@ -350,7 +350,8 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.reporter.Info(absl::StrCat(
       "the training ends at step=", end.global_step, ": ", end.stop_reason));
   SayDroppedSteps();
-  const std::string rows = DescribeTrainedRows(job_state());
+  const std::string rows =
+      DescribeTrainedRows(job_state(), options_.skips_bad_records);
   if (!rows.empty()) parts_.reporter.Info(rows);
   absl::Status status = EndHooks(end);
   if (action.completed) {

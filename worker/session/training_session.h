@@ -56,6 +56,8 @@ class TrainingSession {
     int64_t epoch_examples = 0;
     // Rows of one step of this worker.
     int64_t step_rows = 0;
+    // Good rows are in the places of bad ones.
+    bool skips_bad_records = false;
     // Steps whose rows are leased before the step before them is made, so that
     // they can be prepared.
     int leases_ahead = 1;

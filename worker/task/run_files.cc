@@ -14,6 +14,7 @@
 #include "common/tensor/shape.h"
 #include "worker/checkpoint/finished_run.h"
 #include "worker/client/call_status.h"
+#include "worker/session/trained_rows.h"
 #include "worker/task/run_speed.h"
 #include "worker/task/worker_options.h"
 #include "worker/training/replication_settings.h"
@@ -115,7 +116,10 @@ absl::Status RunFiles::WriteResult(const EndRecord& end, const Outcome& outcome,
   result.stop_reason = end.stop_reason;
   result.checkpoint = outcome.newest_checkpoint;
   ASSIGN_OR_RETURN(result.best, OfFile(FindBest(options)));
-  AddSpeed(StateAtEnd(session), TimesOf(options, session), &result);
+  const JobState state = StateAtEnd(session);
+  AddSpeed(state, TimesOf(options, session), &result);
+  result.coverage = DescribeTrainedRows(
+      state, options.training.input().on_bad_record() == SKIP);
   const std::string path = absl::StrCat(options.train_dir, "/result.json");
   if (StaysAsItIs(path, result)) {
     options.reporter.Info(absl::StrCat(path, " stays as it is"));

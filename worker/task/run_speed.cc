@@ -29,7 +29,6 @@ void AddSpeed(const JobState& state, const RunTimes& times,
   result->examples_repeated = state.rows().repeated();
   result->examples_skipped = state.rows().skipped();
   result->examples_left = RowsLeft(state);
-  result->coverage = DescribeTrainedRows(state);
   if (state.has_update()) result->update = state.update();
   for (const WorkerState& worker : state.workers()) {
     result->workers.push_back(DescribeWorker(worker));

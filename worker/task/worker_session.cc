@@ -92,6 +92,7 @@ TrainingSession::Options SessionOptions(const SessionStages& stages) {
   options.saves = job.is_chief() && !task.train_dir.empty();
   options.checkpoint = task.training.checkpoint();
   options.step_rows = steps.towers().shape().worker_rows();
+  options.skips_bad_records = task.training.input().on_bad_record() == SKIP;
   options.leases_ahead =
       StepsAhead(task.training.input(), steps.towers().shape());
   options.epoch_examples = options.machine.goal.epoch_examples;

@@ -208,6 +208,7 @@ TEST_F(RowLeasesTest, Resume_KeepsTheRowsUnlessTheDataSetIsAnother) {
   EXPECT_EQ(leases_.NumLeft(), 40);
   EXPECT_TRUE(leases_.Resume(/*epoch_rows=*/40, 120, kRows));
   EXPECT_EQ(leases_.Ledger().front(), 80) << "two epochs are begun";
+  EXPECT_EQ(leases_.Ledger().known_from(), 80);
   EXPECT_EQ(Undone(), "");
 }
 

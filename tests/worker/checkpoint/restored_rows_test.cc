@@ -92,6 +92,7 @@ TEST(RestoredRowsTest, StepsOfOtherRows_GoOnAtTheSameRow) {
 TEST(RestoredRowsTest, OtherDataSetSize_BeginsTheNextEpochAndSaysSo) {
   const RestoredRows restored = Restore(TwoWorkers(), 2, {300, kRows});
   EXPECT_EQ(restored.ledger.front(), 300);
+  EXPECT_EQ(restored.ledger.known_from(), 300);
   EXPECT_EQ(restored.ledger.undone_size(), 0);
   EXPECT_EQ(restored.ledger.epoch_rows(), 300);
   EXPECT_EQ(restored.ledger.repeated(), 5);
@@ -188,6 +189,7 @@ TEST(RestoredRowsTest, Positions_AreDoneUpToTheSmallest) {
     manifest.set_format_version(format_version);
     const RestoredRows restored = Restore(manifest, 2);
     EXPECT_EQ(restored.ledger.front(), 30) << format_version;
+    EXPECT_EQ(restored.ledger.known_from(), 30) << format_version;
     EXPECT_EQ(restored.ledger.undone_size(), 0);
     EXPECT_EQ(restored.ledger.epoch_rows(), kExamples);
     EXPECT_EQ(restored.workers[1].steps(), 3);

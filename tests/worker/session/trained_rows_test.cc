@@ -49,6 +49,24 @@ TEST(TrainedRowsTest, RepeatedAndSkippedRows_AreNamed) {
             "that were passed over");
 }
 
+TEST(TrainedRowsTest, GoodRowsForBadOnes_AreSaid) {
+  EXPECT_EQ(DescribeTrainedRows(Ended(1, 60000), /*skips_bad_records=*/true),
+            "each of 60000 examples was trained on once; a good one in the "
+            "place of each bad record");
+}
+
+TEST(TrainedRowsTest, RowsOfAnotherDataSetBefore_AreNotClaimed) {
+  JobState job = Ended(6, 360000);
+  job.mutable_rows()->set_known_from(240000);
+  EXPECT_EQ(DescribeTrainedRows(job),
+            "each of 60000 examples was trained on 2 times from epoch 4 on "
+            "(counted from 0; before it the data set had another size, or an "
+            "older version dealt its rows)");
+  job.mutable_rows()->set_known_from(300001);
+  EXPECT_EQ(DescribeTrainedRows(job),
+            "360000 examples were trained on, 6 epochs of 60000");
+}
+
 TEST(TrainedRowsTest, OtherEnd_ClaimsNoEpochs) {
   JobState job = Ended(2, 15000);
   job.set_stop_reason("interrupted");
