@@ -1,8 +1,6 @@
 #include "ps_server/coordinator/cut_log.h"
 
-#include <map>
-
-#include "ps_server/caller/task_name.h"
+#include "common/rows/row_ranges.h"
 
 namespace muster {
 
@@ -21,20 +19,37 @@ void CutLog::Add(const std::vector<Delivery>& steps) {
   if (steps_.size() > kMaxSteps) Clear();
 }
 
-std::vector<RowLease> CutLog::RowsBehind(
-    const google::protobuf::RepeatedPtrField<HeldStep>& counted) const {
-  std::map<TaskKey, const HeldStep*> held;
-  for (const HeldStep& step : counted) held[KeyOf(step.sender())] = &step;
+CutLog::NewestSteps CutLog::ByTask(const HeldSteps& steps) {
+  NewestSteps newest;
+  for (const HeldStep& step : steps) newest[KeyOf(step.sender())] = &step;
+  return newest;
+}
+
+// Who knows a later start of the task does so since this one was fenced, and
+// had reported.
+bool CutLog::IsUpTo(const NewestSteps& newest, const Step& step) {
+  const auto it = newest.find(KeyOf(step.sender));
+  return it != newest.end() &&
+         (it->second->sender().incarnation() != step.sender.incarnation() ||
+          step.step <= it->second->step());
+}
+
+std::vector<RowLease> CutLog::RowsBehind(const HeldSteps& counted) const {
+  const NewestSteps held = ByTask(counted);
   std::vector<RowLease> rows;
   for (const Step& step : steps_) {
-    const auto it = held.find(KeyOf(step.sender));
-    // All cuts know a later start of the task: they were made after this one
-    // was fenced, and had reported.
-    const bool is_held =
-        it != held.end() &&
-        (it->second->sender().incarnation() != step.sender.incarnation() ||
-         step.step <= it->second->step());
-    if (!is_held) rows.push_back(step.rows);
+    if (!IsUpTo(held, step)) rows.push_back(step.rows);
+  }
+  return rows;
+}
+
+int64_t CutLog::CountBegunBehind(const HeldSteps& counted,
+                                 const HeldSteps& begun) const {
+  const NewestSteps held = ByTask(counted);
+  const NewestSteps newest = ByTask(begun);
+  int64_t rows = 0;
+  for (const Step& step : steps_) {
+    if (IsUpTo(newest, step) && !IsUpTo(held, step)) rows += NumRows(step.rows);
   }
   return rows;
 }

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "proto/coordination_service.pb.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/row_ledger.pb.h"
+#include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/step_rounds.h"
 
 namespace muster {
@@ -17,6 +19,8 @@ namespace muster {
 // thread-safe; no clock.
 class CutLog {
  public:
+  using HeldSteps = google::protobuf::RepeatedPtrField<HeldStep>;
+
   // More than are counted while shards are cut. The cut of a chief that does
   // not come to its end is forgotten then.
   static constexpr size_t kMaxSteps = 1'000'000;
@@ -28,8 +32,10 @@ class CutLog {
   // Without effect unless a cut has begun.
   void Add(const std::vector<Delivery>& steps);
   // The rows of the steps that a cut with `counted` does not have.
-  std::vector<RowLease> RowsBehind(
-      const google::protobuf::RepeatedPtrField<HeldStep>& counted) const;
+  std::vector<RowLease> RowsBehind(const HeldSteps& counted) const;
+  // How many of them some shard may have: those of steps up to `begun`.
+  int64_t CountBegunBehind(const HeldSteps& counted,
+                           const HeldSteps& begun) const;
 
  private:
   struct Step {
@@ -37,6 +43,11 @@ class CutLog {
     int64_t step = 0;
     RowLease rows;
   };
+
+  using NewestSteps = std::map<TaskKey, const HeldStep*>;
+
+  static NewestSteps ByTask(const HeldSteps& steps);
+  static bool IsUpTo(const NewestSteps& newest, const Step& step);
 
   bool has_begun_ = false;
   std::vector<Step> steps_;

@@ -59,7 +59,9 @@ class FreeGate : public StepGate {
   bool TryResume(const TaskKey& task) override {
     return grants_.TryResume(task);
   }
-  bool HasNoRowsLeft() override { return grants_.HasNoRowsLeft(); }
+  bool HasNoRowsLeft() override {
+    return grants_.HasNoRowsLeft([](const TaskKey&) { return true; });
+  }
   bool Holds(const TaskKey& task) const override { return grants_.Has(task); }
   bool MayWait() const override { return false; }
   StepWait Explain(const TaskKey& task,
@@ -99,7 +101,12 @@ class ClocksGate : public StepGate {
   bool TryResume(const TaskKey& task) override {
     return grants_.TryResume(task);
   }
-  bool HasNoRowsLeft() override { return grants_.HasNoRowsLeft(); }
+  // Rows that are too few for the slowest, which the others wait for, are left.
+  bool HasNoRowsLeft() override {
+    return grants_.HasNoRowsLeft([this](const TaskKey& task) {
+      return !clocks_.Has(task) || clocks_.MayStart(task);
+    });
+  }
   bool Holds(const TaskKey& task) const override { return grants_.Has(task); }
   bool MayWait() const override { return true; }
   StepToken TokenFor(const TaskKey& task) const override {
@@ -185,6 +192,8 @@ class RoundsGate : public StepGate {
   bool TryBegin(const TaskKey& task);
   // Opens a round for which there are rows and a grant.
   bool TryOpen();
+  // The same for a task that asks for a step.
+  bool TryOpenWith(const TaskKey& task);
   // Those who are to have rows when a round opens: who is there, and listed
   // tasks that are still awaited.
   std::set<TaskKey> Expected() const;
@@ -203,12 +212,21 @@ bool RoundsGate::TryEnter(const TaskKey& task, StepPause pause) {
   if (rounds_.must_end()) return false;
   if (rounds_.HasJoined(task)) return true;
   if (pause == StepPause::kAll || rounds_.HasDelivered(task)) return false;
-  if (!rounds_.is_open() && (pause != StepPause::kNone || !TryOpen())) {
+  if (!rounds_.is_open() && (pause != StepPause::kNone || !TryOpenWith(task))) {
     return false;
   }
   if (!TryBegin(task)) return false;
   rounds_.Join(task);
   return true;
+}
+
+bool RoundsGate::TryOpenWith(const TaskKey& task) {
+  if (TryOpen()) return true;
+  // What it has begun is of a round that closed without it. It asks for another
+  // one: nobody may come to train on these rows.
+  if (!leases_.HasBegun(task)) return false;
+  leases_.GiveBack(task);
+  return TryOpen();
 }
 
 bool RoundsGate::TryBegin(const TaskKey& task) {
@@ -277,6 +295,9 @@ DecidedSteps RoundsGate::Report(const StepRequest& report, absl::Time) {
   const bool is_of_lapsed = leases_.IsOfLapsed(task, report.rows());
   if (!is_of_lapsed && !rounds_.HasDelivered(task)) {
     if (TryDeliver(report)) return {};
+    // A copy of its question may have let it into the open round with the rows
+    // of this step.
+    rounds_.Leave(task);
     leases_.GiveBack(task);
   }
   leases_.ForgetLapsed(task);
@@ -294,9 +315,7 @@ absl::Status RoundsGate::CheckReport(const StepRequest& report) const {
 }
 
 bool RoundsGate::TryDeliver(const StepRequest& report) {
-  if (report.round() != rounds_.round() || has_ended_) return false;
-  if (report.late()) {
-    rounds_.Leave(KeyOf(report.sender()));
+  if (report.round() != rounds_.round() || report.late() || has_ended_) {
     return false;
   }
   const TaskKey task = KeyOf(report.sender());

@@ -76,15 +76,17 @@ DecidedSteps StepGrants::Report(const StepRequest& report) {
   return {{std::move(step)}, {}};
 }
 
-bool StepGrants::HasNoRowsLeft() {
+bool StepGrants::HasNoRowsLeft(
+    const std::function<bool(const TaskKey&)>& may_start) {
   if (budget_.outstanding() > 0 || leases_.CanDeal(leases_.most_step_rows())) {
     return false;
   }
   leases_.Recall();
   const std::set<TaskKey> live = live_tasks_();
   return !live.empty() &&
-         std::none_of(live.begin(), live.end(), [this](const TaskKey& task) {
-           return leases_.CanDeal(leases_.WishOf(task).step_rows);
+         std::none_of(live.begin(), live.end(), [&](const TaskKey& task) {
+           return may_start(task) &&
+                  leases_.CanDeal(leases_.WishOf(task).step_rows);
          });
 }
 

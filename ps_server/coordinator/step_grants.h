@@ -47,8 +47,8 @@ class StepGrants {
   // The step is counted, if the task has a grant, or can have one.
   DecidedSteps Report(const StepRequest& report);
   // There are no grants, and the rows that are left are fewer than the smallest
-  // step of a live task.
-  bool HasNoRowsLeft();
+  // step of a live task that `may_start`.
+  bool HasNoRowsLeft(const std::function<bool(const TaskKey&)>& may_start);
 
  private:
   StepBudget& budget_;

@@ -90,7 +90,12 @@ absl::Status StepScheduler::Report(CoordinatorWorker& worker,
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_->CheckReport(request));
-  RETURN_IF_ERROR(CheckLeasedRows(request, job_.leases()));
+  // The rows of a round that is closed may be in other hands.
+  const StepRounds* const rounds = gate_->rounds();
+  if (rounds == nullptr || request.abandoned() ||
+      request.round() >= rounds->round()) {
+    RETURN_IF_ERROR(CheckLeasedRows(request, job_.leases()));
+  }
   if (!request.abandoned()) {
     worker.reported_step = request.step();
     Count(gate_->Report(request, now), now);
@@ -294,9 +299,11 @@ absl::Status StepScheduler::PauseRounds(const PauseRoundsRequest& request,
                      ": the job's replication has no rounds; a snapshot needs "
                      "no token"));
   }
-  // After the last grant a save may pause a round that all have delivered, and
-  // the next save is the last: it wants that round's update.
-  if (!request.pause() || job_.phase() != RUNNING) {
+  // After the last grant, or before a ps stops, a save may pause a round that
+  // all have delivered, and the next save is the last: it wants that round's
+  // update.
+  if (!request.pause() || job_.phase() != RUNNING ||
+      saves_.pause() == StepPause::kAll) {
     rounds->Release();
     CheckRounds(now);
   }
@@ -313,8 +320,14 @@ absl::Status StepScheduler::CheckHasNoRounds(absl::string_view what,
                    "of a cut"));
 }
 
-absl::Status StepScheduler::BeginCut(const Sender& chief) {
-  RETURN_IF_ERROR(CheckHasNoRounds("begin cut", chief));
+absl::Status StepScheduler::BeginCut(const BeginCutRequest& request) {
+  RETURN_IF_ERROR(CheckHasNoRounds("begin cut", request.sender()));
+  const std::pair<uint64_t, int64_t> cut = {request.sender().incarnation(),
+                                            request.cut()};
+  const bool is_copy =
+      cut.first == newest_cut_.first && cut.second <= newest_cut_.second;
+  if (is_copy) return absl::OkStatus();
+  newest_cut_ = cut;
   cut_.Begin();
   confirmed_request_.clear();
   return absl::OkStatus();
@@ -339,11 +352,30 @@ absl::StatusOr<ConfirmCutReply> StepScheduler::ConfirmCut(
     const CoordinatorWorker* const worker = job_.members().Find(task);
     if (held.step() > worker->reported_step) unreported.insert(task);
   }
-  *confirmed_.mutable_ledger() =
+  RowLedger& ledger = *confirmed_.mutable_ledger();
+  ledger =
       job_.leases().Ledger(unreported, cut_.RowsBehind(confirmed_.counted()));
+  ledger.set_repeated(
+      ledger.repeated() +
+      cut_.CountBegunBehind(confirmed_.counted(), request.begun()));
+  for (const HeldStep& begun : request.begun()) {
+    if (unreported.count(KeyOf(begun.sender())) != 0) continue;
+    ledger.set_repeated(ledger.repeated() + UnreportedRowsOf(begun));
+  }
   cut_.Clear();
   confirmed_request_ = std::move(bytes);
   return confirmed_;
+}
+
+int64_t StepScheduler::UnreportedRowsOf(const HeldStep& begun) const {
+  const TaskKey task = KeyOf(begun.sender());
+  const CoordinatorWorker* const worker = job_.members().Find(task);
+  const bool is_reported = worker == nullptr ||
+                           !SameProcess(worker->sender, begun.sender()) ||
+                           begun.step() <= worker->reported_step;
+  // Those of one that was lost have been counted.
+  if (is_reported || !job_.leases().HasBegun(task)) return 0;
+  return NumRows(job_.leases().BegunOf(task));
 }
 
 ConfirmCutReply StepScheduler::CountHeld(const ConfirmCutRequest& request) {

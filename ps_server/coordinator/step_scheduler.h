@@ -86,7 +86,7 @@ class StepScheduler {
   StepToken round_token() const { return gate_->rounds()->token(); }
   // Remembers the rows of what is counted from now on. Errors:
   // FailedPrecondition with rounds.
-  absl::Status BeginCut(const Sender& chief);
+  absl::Status BeginCut(const BeginCutRequest& request);
   // Errors: FailedPrecondition with rounds; Aborted if no cut has begun.
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request);
 
@@ -114,6 +114,8 @@ class StepScheduler {
   void AddLeases(const TaskKey& task, StepReply& reply) const;
   absl::Status CheckHasNoRounds(absl::string_view what,
                                 const Sender& sender) const;
+  // Of a step that some cut has a part of, unless it was reported.
+  int64_t UnreportedRowsOf(const HeldStep& begun) const;
   ConfirmCutReply CountHeld(const ConfirmCutRequest& request);
   // The step of a cut is counted, or will be.
   bool WillCount(const CoordinatorWorker& worker, const HeldStep& held);
@@ -125,6 +127,8 @@ class StepScheduler {
   // The gate of the committed epoch; a free one while none is.
   std::unique_ptr<StepGate> gate_;
   UnreportedSteps unreported_;
+  // The newest one's chief, by incarnation, and number.
+  std::pair<uint64_t, int64_t> newest_cut_;
   CutLog cut_;
   // The last cut's, since its answer may be lost.
   std::string confirmed_request_;

@@ -1,9 +1,7 @@
 #include "worker/checkpoint/held_steps.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,19 +42,6 @@ WorkerState& FindOrAddWorker(const Sender& sender, JobState* state) {
   WorkerState& added = *state->add_workers();
   *added.mutable_sender() = sender;
   return added;
-}
-
-// The mean, rounded up. A start that is gone has none: ps task 0 has counted
-// the rows that it left in some shards.
-int64_t RowsOfStep(const JobState& state, const Sender& sender,
-                   int64_t step_rows) {
-  for (const WorkerState& worker : state.workers()) {
-    if (!(worker.sender().task() == sender.task())) continue;
-    if (worker.lost() || !IsSameStart(worker.sender(), sender)) return 0;
-    if (worker.steps() == 0) break;
-    return (worker.examples() + worker.steps() - 1) / worker.steps();
-  }
-  return step_rows;
 }
 
 absl::Status CheckStillCurrent(const ConfirmCutReply& reply,
@@ -104,27 +89,20 @@ absl::Status CountHeldSteps(const ConfirmCutReply& reply, JobState* state) {
   return absl::OkStatus();
 }
 
-int64_t RowsOfPartialSteps(absl::Span<const BeginSnapshotReply> cuts,
-                           absl::Span<const HeldStep> held,
-                           const JobState& state, int64_t step_rows) {
-  std::map<std::pair<std::string, uint64_t>, int64_t> partial;
+std::vector<HeldStep> BegunSteps(absl::Span<const BeginSnapshotReply> cuts) {
+  std::vector<HeldStep> begun;
   for (const BeginSnapshotReply& cut : cuts) {
     for (const DuplicateMark& mark : cut.marks()) {
-      const auto whole =
-          std::find_if(held.begin(), held.end(), [&mark](const HeldStep& step) {
+      const auto known = std::find_if(
+          begun.begin(), begun.end(), [&mark](const HeldStep& step) {
             return IsSameStart(step.sender(), mark.sender());
           });
-      // A start has at most one step that no shard holds whole.
-      const int64_t steps =
-          whole == held.end() ? 1 : mark.step() - whole->step();
-      const Sender& sender = mark.sender();
-      int64_t& most = partial[{TaskName(sender.task()), sender.incarnation()}];
-      most = std::max(most, steps * RowsOfStep(state, sender, step_rows));
+      HeldStep& newest = known == begun.end() ? begun.emplace_back() : *known;
+      *newest.mutable_sender() = mark.sender();
+      newest.set_step(std::max(newest.step(), mark.step()));
     }
   }
-  int64_t rows = 0;
-  for (const auto& [start, most] : partial) rows += most;
-  return rows;
+  return begun;
 }
 
 }  // namespace muster

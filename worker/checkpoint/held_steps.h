@@ -17,19 +17,16 @@ namespace muster {
 std::vector<HeldStep> StepsOnAllShards(
     absl::Span<const BeginSnapshotReply> cuts);
 
+// For each start of a worker, the newest step of which any shard's cut has a
+// part. Without counts.
+std::vector<HeldStep> BegunSteps(absl::Span<const BeginSnapshotReply> cuts);
+
 // Makes `state`, which was read before the cuts, that of the cuts: raises
 // steps and examples of the workers to those that `reply` says are
 // counted, and the job's sums with them. Errors: Aborted if a start of a worker
 // was current in `state` and is not any more: some of its steps may be in the
 // cuts and not in `state`.
 absl::Status CountHeldSteps(const ConfirmCutReply& reply, JobState* state);
-
-// The most rows of steps that are in some shards' cuts, and are not whole in
-// all of them (`held`: StepsOnAllShards). A restore deals them again. A worker
-// without steps in `state` has steps of `step_rows`.
-int64_t RowsOfPartialSteps(absl::Span<const BeginSnapshotReply> cuts,
-                           absl::Span<const HeldStep> held,
-                           const JobState& state, int64_t step_rows);
 
 }  // namespace muster
 

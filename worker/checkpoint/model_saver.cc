@@ -106,7 +106,7 @@ absl::Duration ModelSaver::Trained(absl::Time now) const {
   return *trained_before_ + std::max(now - start_, absl::ZeroDuration());
 }
 
-absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
+absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() {
   absl::StatusOr<Moment> moment = CutOnce();
   for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
     // Aborted: a shard is past the update, or a worker was started anew between
@@ -117,37 +117,36 @@ absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() const {
   return moment;
 }
 
-absl::StatusOr<ModelSaver::Moment> ModelSaver::CutOnce() const {
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutOnce() {
   return options_.rounds != nullptr ? CutPausedRounds() : CutRunningSteps();
 }
 
-absl::StatusOr<ModelSaver::Moment> ModelSaver::CutRunningSteps() const {
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutRunningSteps() {
   BeginCutRequest begin;
   *begin.mutable_sender() = options_.sender;
   begin.set_model_epoch(model_epoch_);
+  begin.set_cut(++cuts_begun_);
   ASSIGN_OR_RETURN(BeginCutReply begun,
                    BeginCut(options_.coordination, *options_.clock, begin));
   Moment moment;
   moment.state = std::move(*begun.mutable_state());
   ASSIGN_OR_RETURN(moment.cuts, options_.client->chief().BeginSnapshot());
-  const std::vector<HeldStep> held = StepsOnAllShards(moment.cuts);
-  ASSIGN_OR_RETURN(ConfirmCutReply reply, ConfirmCut(held));
+  ASSIGN_OR_RETURN(ConfirmCutReply reply, ConfirmCut(moment.cuts));
   moment.ledger = std::move(*reply.mutable_ledger());
-  moment.ledger.set_repeated(moment.ledger.repeated() +
-                             RowsOfPartialSteps(moment.cuts, held, moment.state,
-                                                options_.rows.worker_rows));
   const int64_t reported = moment.state.global_step();
   RETURN_IF_ERROR(CountHeldSteps(reply, &moment.state));
   moment.has_unreported = moment.state.global_step() > reported;
   return moment;
 }
 
-absl::StatusOr<ConfirmCutReply> ModelSaver::ConfirmCut(
-    absl::Span<const HeldStep> held) const {
+absl::StatusOr<ConfirmCutReply> ModelSaver::ConfirmCut(const Cuts& cuts) const {
+  const std::vector<HeldStep> held = StepsOnAllShards(cuts);
+  const std::vector<HeldStep> begun = BegunSteps(cuts);
   ConfirmCutRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_model_epoch(model_epoch_);
   request.mutable_held()->Assign(held.begin(), held.end());
+  request.mutable_begun()->Assign(begun.begin(), begun.end());
   return BlockingCall<ConfirmCutReply>(*options_.clock, [&](auto done) {
     options_.coordination->Call(kConfirmCutCall, request,
                                 options_.clock->Now() + kCallTimeout,

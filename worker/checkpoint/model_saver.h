@@ -96,15 +96,14 @@ class ModelSaver {
     bool has_unreported = false;
   };
 
-  absl::StatusOr<Moment> Cut() const;
+  absl::StatusOr<Moment> Cut();
   // Errors: Aborted: cut again.
-  absl::StatusOr<Moment> CutOnce() const;
+  absl::StatusOr<Moment> CutOnce();
   absl::StatusOr<Moment> CutPausedRounds() const;
   // While steps are applied: the cuts say which of them they hold, and the
   // state counts those that all of them do.
-  absl::StatusOr<Moment> CutRunningSteps() const;
-  absl::StatusOr<ConfirmCutReply> ConfirmCut(
-      absl::Span<const HeldStep> held) const;
+  absl::StatusOr<Moment> CutRunningSteps();
+  absl::StatusOr<ConfirmCutReply> ConfirmCut(const Cuts& cuts) const;
 
   CheckpointManifest MakeManifest(const Moment& moment) const;
   // `best`: they were evaluated to be the manifest's best ones.
@@ -126,6 +125,7 @@ class ModelSaver {
   // Null: nothing is watched.
   std::function<EvaluationHistory()> evaluations_;
   int64_t model_epoch_ = 0;
+  int64_t cuts_begun_ = 0;
   // How long the run had trained at start_; nullopt before the first epoch.
   std::optional<absl::Duration> trained_before_;
   absl::Time start_;

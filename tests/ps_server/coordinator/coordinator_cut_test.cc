@@ -38,6 +38,7 @@ class CoordinatorCutTest : public CoordinatorTest {
     BeginCutRequest request;
     *request.mutable_sender() = sender;
     request.set_model_epoch(epoch_);
+    request.set_cut(++cuts_);
     return coordinator_.BeginCut(request, now_).status();
   }
 
@@ -54,6 +55,7 @@ class CoordinatorCutTest : public CoordinatorTest {
   WorkerState Worker() const { return coordinator_.State().workers(1); }
 
   StepReply granted_;
+  int64_t cuts_ = 0;
 };
 
 TEST_F(CoordinatorCutTest, Grant_SaysWhatItsWorkerHasDone) {

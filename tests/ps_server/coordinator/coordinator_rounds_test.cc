@@ -337,6 +337,18 @@ TEST_F(CoordinatorRoundsTest, TheLastPauseSeesTheRoundThatOneBeforeItHeld) {
   EXPECT_EQ(last->token().round(), 2);
 }
 
+TEST_F(CoordinatorRoundsTest, SaveBeforeAPsStops_HasTheRoundThatOneHeld) {
+  Start(1, MakeSyncSpec(1, 1), StopAtStep(10));
+  TakeSteps({kChief}, 1);
+  ASSERT_THAT(Hold(true), IsOk());
+  Step(kChief, 1, 1);
+  EXPECT_EQ(global_step(), 0) << "the release is late";
+  AskForSave(/*leaving=*/false);
+  const auto last = Hold(true);
+  ASSERT_THAT(last, IsOk());
+  EXPECT_EQ(last->state().global_step(), 1);
+}
+
 TEST_F(CoordinatorRoundsTest, ARoundThatCannotCloseKeepsNoSaveWaiting) {
   Start(2, MakeSyncSpec(2, 2, 2), StopAtStep(10));
   TakeSteps({kChief}, 1);

@@ -252,6 +252,18 @@ TEST_F(CoordinatorRowsTest, ClocksThatAreTooFarAhead_KeepNoRowsFromTheSlowest) {
 
 // ---- Rounds ---------------------------------------------------------------
 
+TEST_F(CoordinatorRowsTest, RowsTooFewForTheSlowestClock_AreLeft) {
+  ReplicationSpec lock_step;
+  lock_step.mutable_bounded_staleness()->set_bound(0);
+  Start(2, lock_step, StopAtRows(13));
+  Ask(kChief);
+  for (int64_t step = 0; step <= 1; ++step) AskForRows(kB, 1, step);
+  Ask(kChief, 1);
+  AskForRows(kB, 1, 2);
+  EXPECT_EQ(phase(), STOPPING) << "1 row is left, the chief's steps have 10";
+  EXPECT_EQ(Rows().done(), 12);
+}
+
 TEST_F(CoordinatorRowsTest, Round_DealsByIndexWhoeverAsksFirst) {
   Start(3, MakeSyncSpec(3, 3), StopAtStep(100));
   EXPECT_EQ(AskAhead(kC, 1), "20+10 50+10");
@@ -307,6 +319,42 @@ TEST_F(CoordinatorRowsTest, RowsOfADeliveryThatIsNotChosen_ComeBack) {
   EXPECT_EQ(WorkerOf(0).dropped_steps(), 1);
   EXPECT_EQ(Rows().done(), 20);
   EXPECT_EQ(LeasesText(Take(kChief)->leases()), "0+10");
+}
+
+// A copy of its question came when the round was closed.
+TEST_F(CoordinatorRowsTest,
+       LateWorkerThatIsInTheOpenRoundAlready_HasRowsThere) {
+  Start(2, MakeSyncSpec(1, 2), StopAtStep(100));
+  Ask(kChief);
+  Ask(kB);
+  Ask(kChief, 1, 1);
+  Ask(kB);
+  EXPECT_EQ(Ask(kB, 1, 1), "10+10");
+}
+
+// The answer that granted it was lost, and its rows with it.
+TEST_F(CoordinatorRowsTest, GrantOfAClosedRoundThatNobodyHas_IsNoRowsOut) {
+  Start(3, MakeSyncSpec(2, 3), StopAtRows(35));
+  for (const Sender& sender : {kChief, kB, kC}) Ask(sender);
+  Ask(kChief, 1, 1);
+  Ask(kB, 1, 1);
+  EXPECT_EQ(phase(), RUNNING) << "the third one may report late";
+  EXPECT_EQ(Ask(kC), "refused");
+  EXPECT_EQ(phase(), STOPPING);
+  EXPECT_EQ(Rows().done(), 20);
+}
+
+// A copy of its question has given the rows back that it trains on.
+TEST_F(CoordinatorRowsTest, LateReportOfRowsThatWereGivenBack_IsDropped) {
+  Start(3, MakeSyncSpec(2, 3), StopAtRows(35));
+  for (const Sender& sender : {kChief, kB, kC}) Ask(sender);
+  StepRequest late = MakeStep(kC, 1, 1);
+  *late.mutable_rows() = last_->leases(0);
+  Ask(kChief, 1, 1);
+  Ask(kB, 1, 1);
+  Ask(kC);
+  EXPECT_THAT(Send(late, Number(kC)), IsOk());
+  EXPECT_EQ(Rows().done(), 20);
 }
 
 TEST_F(CoordinatorRowsTest, RowsOfADeliveredStep_AreDoneThoughItsWorkerDied) {
@@ -380,8 +428,10 @@ TEST_F(CoordinatorRowsTest, RoundsThatAreOpenedForNothing_KeepTheirRows) {
 
 class CoordinatorRowsCutTest : public CoordinatorRowsTest {
  protected:
-  void Begin() {
+  void Begin() { Begin(++cuts_); }
+  void Begin(int64_t cut) {
     BeginCutRequest request;
+    request.set_cut(cut);
     *request.mutable_sender() = kChief;
     request.set_model_epoch(1);
     ASSERT_THAT(coordinator().BeginCut(request, now()), IsOk());
@@ -402,6 +452,8 @@ class CoordinatorRowsCutTest : public CoordinatorRowsTest {
     EXPECT_THAT(reply, IsOk());
     return reply.ok() ? RangesText(reply->ledger().undone()) : "";
   }
+
+  int64_t cuts_ = 0;
 };
 
 TEST_F(CoordinatorRowsCutTest, StepsBehindTheCut_AreNotDone) {
@@ -412,6 +464,15 @@ TEST_F(CoordinatorRowsCutTest, StepsBehindTheCut_AreNotDone) {
   EXPECT_EQ(UndoneOf(2), "20+30") << "steps 3 and 4, and the lease of 5";
   Ask(kB, 5);
   EXPECT_EQ(UndoneOf(2), "20+30") << "the answer was lost, and is the same";
+}
+
+TEST_F(CoordinatorRowsCutTest, CopyOfBeginCut_ForgetsNoStep) {
+  Start(2, kAsync, StopAtStep(100));
+  for (int64_t step = 0; step <= 1; ++step) Ask(kB, step);
+  Begin();
+  Ask(kB, 2);
+  Begin(cuts_);
+  EXPECT_EQ(UndoneOf(1), "10+20") << "step 2, and the lease of 3";
 }
 
 TEST_F(CoordinatorRowsCutTest, StepThatIsCountedBeforeItsReport_IsDone) {
@@ -425,6 +486,30 @@ TEST_F(CoordinatorRowsCutTest, StepThatIsCountedBeforeItsReport_IsDone) {
   EXPECT_EQ(Rows().done(), 20);
   EXPECT_EQ(Rows().returned(), 10);
   EXPECT_EQ(Rows().repeated(), 0);
+}
+
+TEST_F(CoordinatorRowsCutTest, StepsThatSomeShardsHave_AreRepeated) {
+  Start(2, kAsync, StopAtStep(100));
+  AskForRows(kB, 4);
+  Begin();
+  AskForRows(kB, 4, 1);
+  AskForRows(kB, 4, 2);
+  ConfirmCutRequest request;
+  *request.mutable_sender() = kChief;
+  request.set_model_epoch(1);
+  HeldStep& begun = *request.add_begun();
+  *begun.mutable_sender() = kB;
+  begun.set_step(2);
+  auto reply = coordinator().ConfirmCut(request, now());
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->ledger().repeated(), 8) << "both reported";
+  EXPECT_EQ(RangesText(reply->ledger().undone()), "0+12");
+  Begin();
+  request.mutable_begun(0)->set_step(3);
+  reply = coordinator().ConfirmCut(request, now());
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->ledger().repeated(), 4) << "under way";
+  EXPECT_EQ(Rows().repeated(), 0) << "no restore yet";
 }
 
 TEST_F(CoordinatorRowsCutTest, CutThatHasNotBegun_IsAborted) {

@@ -159,6 +159,7 @@ class CoordinatorStepsRandomTest : public CoordinatorTest,
     const Sender chief = SenderOf(0);
     *begin.mutable_sender() = chief;
     begin.set_model_epoch(epoch_);
+    begin.set_cut(++cuts_);
     ASSERT_THAT(coordinator_.BeginCut(begin, now_), IsOk());
     ConfirmCutRequest confirm;
     *confirm.mutable_sender() = chief;
@@ -192,6 +193,7 @@ class CoordinatorStepsRandomTest : public CoordinatorTest,
   std::mt19937 random_{static_cast<unsigned>(GetParam())};
   std::vector<Task> tasks_ = std::vector<Task>(kTasks);
   std::set<int64_t> trained_;
+  int64_t cuts_ = 0;
 };
 
 TEST_P(CoordinatorStepsRandomTest, KeepsTheGlobalStepExact) {

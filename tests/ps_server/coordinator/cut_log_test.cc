@@ -46,6 +46,20 @@ TEST_F(CutLogTest, StepsOfAStartThatWasReplaced_AreInTheCut) {
   EXPECT_EQ(RowsBehind(1, /*incarnation=*/102), "");
 }
 
+TEST_F(CutLogTest, StepsThatSomeShardBegan_AreCountedUnlessHeld) {
+  google::protobuf::RepeatedPtrField<HeldStep> counted;
+  HeldStep& held = *counted.Add();
+  *held.mutable_sender() = MakeSender(1, 101);
+  held.set_step(2);
+  google::protobuf::RepeatedPtrField<HeldStep> begun = counted;
+  begun[0].set_step(4);
+  log_.Begin();
+  for (const int64_t step : {2, 3, 4, 5}) Count(step);
+  EXPECT_EQ(log_.CountBegunBehind(counted, begun), 20) << "steps 3 and 4";
+  EXPECT_EQ(log_.CountBegunBehind({}, begun), 30);
+  EXPECT_EQ(log_.CountBegunBehind(counted, {}), 0);
+}
+
 TEST_F(CutLogTest, AnotherCut_BeginsAnew) {
   log_.Begin();
   Count(2);

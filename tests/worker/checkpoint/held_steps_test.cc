@@ -138,41 +138,17 @@ BeginSnapshotReply WithMark(BeginSnapshotReply cut, const Sender& sender,
   return cut;
 }
 
-class RowsOfPartialStepsTest : public CountHeldStepsTest {
- protected:
-  int64_t Rows(const std::vector<BeginSnapshotReply>& cuts) {
-    return RowsOfPartialSteps(cuts, StepsOnAllShards(cuts), state_,
-                              /*step_rows=*/7);
-  }
-};
-
-TEST_F(RowsOfPartialStepsTest, WholeSteps_HaveNone) {
-  const auto cut = WithMark(MakeCut({MakeHeld(kFirst, 6, 6)}), kFirst, 6);
-  EXPECT_EQ(Rows({cut, cut}), 0);
-}
-
-TEST_F(RowsOfPartialStepsTest, StepThatOneShardLacks_CountsOnce) {
-  const auto cut = [](int64_t step) {
-    return WithMark(MakeCut({MakeHeld(kFirst, step, step)}), kFirst, step);
-  };
-  EXPECT_EQ(Rows({cut(7), cut(6), cut(7)}), 10);
-}
-
-TEST_F(RowsOfPartialStepsTest, StepOfWhichPartsAreMissing_Counts) {
-  const auto cut = WithMark(MakeCut({MakeHeld(kFirst, 6, 6)}), kFirst, 7);
-  EXPECT_EQ(Rows({cut}), 10);
-}
-
-TEST_F(RowsOfPartialStepsTest, FirstStepOfANewWorker_IsOneStep) {
-  EXPECT_EQ(Rows({WithMark(MakeCut({}), MakeSender(2, 102), 9), MakeCut({})}),
-            7);
-}
-
-// ps task 0 counted its rows when it was lost.
-TEST_F(RowsOfPartialStepsTest, StartThatIsGone_HasNone) {
-  EXPECT_EQ(Rows({WithMark(MakeCut({}), MakeSender(0, 99), 9)}), 0);
-  state_.mutable_workers(0)->set_lost(true);
-  EXPECT_EQ(Rows({WithMark(MakeCut({}), kFirst, 9)}), 0);
+TEST(BegunStepsTest, NewestOfEachStart_IsThatOfAnyShard) {
+  const Sender first_again = MakeSender(0, 99);
+  const std::vector<HeldStep> begun =
+      BegunSteps({WithMark(MakeCut({MakeHeld(kFirst, 6, 6)}), kFirst, 7),
+                  WithMark(MakeCut({}), kFirst, 9),
+                  WithMark(MakeCut({}), first_again, 2)});
+  ASSERT_THAT(begun, SizeIs(2));
+  EXPECT_EQ(begun[0].sender().incarnation(), kFirst.incarnation());
+  EXPECT_EQ(begun[0].step(), 9);
+  EXPECT_EQ(begun[1].sender().incarnation(), 99u);
+  EXPECT_EQ(begun[1].step(), 2);
 }
 
 }  // namespace
