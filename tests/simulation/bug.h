@@ -76,6 +76,19 @@ enum class Bug {
   // A checkpoint counts the steps that were reported before its cuts, not those
   // that the cuts hold.
   kCountedBeforeTheCuts,
+  // ps task 0 gives a worker the rows that another one has.
+  kRowsGivenTwice,
+  // The rows of a worker that is started anew are lost.
+  kRowsLostOnTakeover,
+  // A checkpoint has all rows as done that were given out.
+  kDoneBeforeCounted,
+  // Rows that came back are given out again, and once more.
+  kRowsReturnedTwice,
+  // A worker trains on the rows that it had prepared, though they are in other
+  // hands.
+  kPrefetchOutlivesWorker,
+  // After a restore rows are given out from the beginning.
+  kRestoreForgetsFront,
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/rows/row_ranges.h"
 
 namespace muster {
 namespace {
@@ -17,9 +18,9 @@ std::vector<MutableTensorView> Into(TensorValues* values) {
   return views;
 }
 
-ComputedStep Computed() {
+ComputedStep Computed(const RowLease& rows) {
   ComputedStep computed;
-  computed.examples = 1;
+  computed.examples = NumRows(rows);
   return computed;
 }
 
@@ -56,17 +57,25 @@ void CountingSteps::SetGradients(int64_t step) {
   }
 }
 
-void CountingSteps::SetCounts(int64_t step, const StepToken& token) {
-  RowPosition after = position_;
-  after.rows += model_->scenario.num_workers;
-  oracle_->StepGoesTo(sender_.incarnation(), step, after.rows);
+void CountingSteps::SetCounts(const StepToken& token) {
   if (!token.has_counts()) return;
   StepCounts counts = token.counts();
   counts.set_steps(counts.steps() + 1);
-  counts.set_examples(counts.examples() + 1);
-  *counts.mutable_position() =
-      MakeDataPosition(after, model_->scenario.num_workers);
+  counts.set_examples(counts.examples() + NumRows(rows_));
   client_->SetCounts(std::move(counts));
+}
+
+// As TrainLoop: a lease ahead is prepared while the step before it is taken.
+void CountingSteps::SetRows(int64_t step, const StepGrant& grant) {
+  rows_ = grant.leases.front();
+  const bool is_prepared =
+      prepared_.has_value() &&
+      (*prepared_ == rows_ || bug_ == Bug::kPrefetchOutlivesWorker);
+  if (!is_prepared) is_computed_ = false;
+  oracle_->StepTrains(sender_.incarnation(), epoch_.model_epoch, step,
+                      is_prepared ? *prepared_ : rows_);
+  prepared_.reset();
+  if (grant.leases.size() > 1) prepared_ = grant.leases[1];
 }
 
 absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
@@ -74,9 +83,7 @@ absl::Status CountingSteps::Enter(const EnterEpoch& epoch) {
   epoch_ = epoch;
   brought_ = nullptr;
   is_computed_ = false;
-  if (!epoch.position.has_value()) return absl::OkStatus();
-  push_ = nullptr;
-  ASSIGN_OR_RETURN(position_, ReadRowPosition(*epoch.position));
+  if (epoch.is_new) push_ = nullptr;
   return absl::OkStatus();
 }
 
@@ -125,7 +132,7 @@ absl::StatusOr<PushResult> CountingSteps::ComputeAndPush(
     push_->Release(static_cast<int>(i));
   }
   process_->Sleep(compute / 2);
-  RETURN_IF_ERROR(before_push(Computed()).status());
+  RETURN_IF_ERROR(before_push(Computed(rows_)).status());
   return push_->Finish();
 }
 
@@ -136,20 +143,22 @@ absl::StatusOr<PushResult> CountingSteps::PushAndComputeNext(
   if (!std::exchange(is_computed_, false)) {
     RETURN_IF_ERROR(PullAndCompute(StepToken(), compute));
   }
-  RETURN_IF_ERROR(before_push(Computed()).status());
+  RETURN_IF_ERROR(before_push(Computed(rows_)).status());
   ASSIGN_OR_RETURN(push_, client_->BeginPush(step, /*round=*/0, Views(),
                                              Into(&arrivals_), versions_));
   if (brought_ != nullptr) versions_ = std::exchange(brought_, nullptr);
   push_->ReleaseOthers();
-  process_->Sleep(compute);
+  // There may be no rows to compute ahead of.
+  if (prepared_.has_value()) process_->Sleep(compute);
   absl::StatusOr<PushResult> outcome = push_->Finish();
-  is_computed_ = outcome.ok();
+  is_computed_ = outcome.ok() && prepared_.has_value();
   return outcome;
 }
 
 absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
-                                              const StepToken& token,
+                                              const StepGrant& grant,
                                               const BeforePush& before_push) {
+  const StepToken& token = grant.token;
   // The worker was away: its clock has gone on without it.
   if (model_->scenario.mode == Mode::kBoundedStaleness &&
       token.clock() > values_until_clock_) {
@@ -160,7 +169,8 @@ absl::StatusOr<StepReport> CountingSteps::Run(int64_t step,
                                                 : oracle_->changes());
   // The step before is over, and nothing reads its gradients any more.
   SetGradients(step);
-  SetCounts(step, token);
+  SetRows(step, grant);
+  SetCounts(token);
   step_ = step;
   round_ = token.round();
   return Conclude(model_->scenario.pipeline_depth > 1
@@ -192,10 +202,8 @@ absl::StatusOr<StepReport> CountingSteps::Conclude(
   }
   StepReport report;
   report.step = step_;
-  report.examples = 1;
-  // A step of all workers takes a row of each.
-  position_.rows += model_->scenario.num_workers;
-  report.position = MakeDataPosition(position_, model_->scenario.num_workers);
+  report.examples = NumRows(rows_);
+  report.rows = rows_;
   report.round = round_;
   report.late = outcome->late;
   report.staleness = std::llround(outcome->mean_staleness);

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "proto/row_ledger.pb.h"
 #include "tests/simulation/bug.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/random.h"
@@ -13,7 +15,6 @@
 #include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/push.h"
-#include "worker/input/row_position.h"
 #include "worker/session/step_runner.h"
 
 namespace muster {
@@ -30,7 +31,7 @@ class CountingSteps : public StepRunner {
                 const Sender& sender, Bug bug);
 
   absl::Status Enter(const EnterEpoch& epoch) override;
-  absl::StatusOr<StepReport> Run(int64_t step, const StepToken& token,
+  absl::StatusOr<StepReport> Run(int64_t step, const StepGrant& grant,
                                  const BeforePush& before_push) override;
   bool may_resume() const override;
   absl::StatusOr<StepReport> Resume() override;
@@ -40,8 +41,10 @@ class CountingSteps : public StepRunner {
   absl::StatusOr<StepReport> Conclude(absl::StatusOr<PushResult> outcome);
   // Makes the gradients those of this step.
   void SetGradients(int64_t step);
-  // Says on the step's push where the worker's data goes on after it.
-  void SetCounts(int64_t step, const StepToken& token);
+  // Says on the step's push what is counted with it.
+  void SetCounts(const StepToken& token);
+  // Makes the rows those of the grant. What was prepared for others is dropped.
+  void SetRows(int64_t step, const StepGrant& grant);
   std::vector<TensorView> Views() const;
   absl::Status PullAndCompute(const StepToken& token, absl::Duration compute);
   absl::StatusOr<PushResult> ComputeAndPush(int64_t step,
@@ -69,14 +72,16 @@ class CountingSteps : public StepRunner {
   // which they serve.
   int64_t changes_at_push_ = 0;
   int64_t values_until_clock_ = 0;
-  // The next step's gradients are there.
+  // The next step's gradients are there, of the rows that were prepared.
   bool is_computed_ = false;
+  // The newest step's rows, as granted, and those that are prepared ahead.
+  RowLease rows_;
+  std::optional<RowLease> prepared_;
   // The newest step, its round, and its push, until that is over.
   int64_t step_ = 0;
   int64_t round_ = 0;
   std::unique_ptr<Push> push_;
   EnterEpoch epoch_;
-  RowPosition position_;
 };
 
 }  // namespace muster

@@ -41,8 +41,6 @@ void Oracle::PushSent(int ps, const PushPart& header) {
                       "that it has part ", header.part(), " of step ", open));
   }
   round_of_[{header.sender().incarnation(), header.step()}] = header.round();
-  parts_of_[{ps, header.sender().incarnation(), header.step()}] = {
-      header.parts(), header.fence().model_epoch()};
 }
 
 // How stale an update can be, if nobody has come or gone since its pull.
@@ -79,9 +77,6 @@ void Oracle::StepCompleted(const Sender& sender, int64_t epoch,
 }
 
 void Oracle::StepConfirmed(const StepRequest& request) {
-  if (request.abandoned()) {
-    given_up_.insert({request.sender().incarnation(), request.step()});
-  }
   simulator_->Note("step confirmed", request.sender().task().index(),
                    request.model_epoch(), request.step(), request.abandoned());
 }
@@ -98,7 +93,7 @@ void Oracle::Saved(const std::string& path) {
   newest_saved_ = std::max(newest_saved_, manifest.global_step());
   reported_.insert(manifest.global_step());
   CheckRetention();
-  if (!is_sync()) CheckCounted(manifest);
+  std::vector<HeldRows> parts;
   for (const ShardCut& shard : manifest.shards()) {
     const std::optional<TensorValues> saved =
         ReadCheckpoint(path, shard.ps_task());
@@ -106,75 +101,26 @@ void Oracle::Saved(const std::string& path) {
     // Only in sync does a shard know the global step of its cut.
     const auto global_step =
         is_sync() ? std::make_optional(manifest.global_step()) : std::nullopt;
-    if (saved.has_value() && cuts.Has(shard, *saved, global_step)) continue;
-    return Fail(absl::StrCat(path, " does not hold what ps task ",
-                             shard.ps_task(), " had at one instant"));
-  }
-}
-
-std::optional<int64_t> Oracle::WholeStep(int ps, int64_t epoch,
-                                         const WorkerMark& mark) const {
-  const auto newest = parts_of_.find({ps, mark.incarnation(), mark.step()});
-  if (newest != parts_of_.end() && mark.parts_size() == newest->second.parts) {
-    return mark.step();
-  }
-  const int64_t before = mark.step() - 1;
-  const auto sent = parts_of_.find({ps, mark.incarnation(), before});
-  if (sent == parts_of_.end() || sent->second.epoch != epoch ||
-      given_up_.count({mark.incarnation(), before}) > 0) {
-    return std::nullopt;
-  }
-  return before;
-}
-
-void Oracle::CheckCounted(const CheckpointManifest& manifest) {
-  // By worker and incarnation: the shards that hold a step, and the oldest of
-  // these.
-  std::map<std::pair<int, uint64_t>, std::pair<int, int64_t>> held;
-  int shards = 0;
-  for (const ShardCut& shard : manifest.shards()) {
-    if (model_->blocks_of[shard.ps_task()].empty()) continue;
-    ++shards;
-    for (const WorkerMark& mark : shard.marks()) {
-      const std::optional<int64_t> step =
-          WholeStep(shard.ps_task(), manifest.model_epoch(), mark);
-      if (!step.has_value()) continue;
-      auto& [holders, oldest] =
-          held.try_emplace({mark.index(), mark.incarnation()}, 0, *step)
-              .first->second;
-      ++holders;
-      oldest = std::min(oldest, *step);
+    const std::map<int, HeldRows>* const rows =
+        saved.has_value() ? cuts.Find(shard, *saved, global_step) : nullptr;
+    if (rows == nullptr) {
+      return Fail(absl::StrCat(path, " does not hold what ps task ",
+                               shard.ps_task(), " had at one instant"));
     }
+    for (const auto& [part, held] : *rows) parts.push_back(held);
   }
-  for (const auto& [start, steps] : held) {
-    const std::pair<uint64_t, int64_t> step = {start.second, steps.second};
-    if (steps.first < shards || step.second == 0 ||
-        uncounted_.count(step) > 0) {
-      continue;
-    }
-    for (const WorkerPosition& worker : manifest.workers()) {
-      if (worker.index() != start.first ||
-          worker.position().rows() == rows_after_[step]) {
-        continue;
-      }
-      Fail(absl::StrCat("the checkpoint of step ", manifest.global_step(),
-                        " has worker ", start.first, " go on from row ",
-                        worker.position().rows(), ", all shards hold its step ",
-                        step.second, ", after which it is at row ",
-                        rows_after_[step]));
-    }
+  FailIfAny(rows_.CheckLedger(manifest.ledger(), parts));
+  if (NumDone(manifest.ledger()) != manifest.examples()) {
+    Fail(absl::StrCat(path, " counts ", manifest.examples(), " rows, ",
+                      NumDone(manifest.ledger()), " are done"));
   }
 }
 
 void Oracle::CutConfirmed(uint64_t ps_incarnation,
                           const ConfirmCutRequest& request,
                           const ConfirmCutReply& reply) {
-  for (const HeldStep& held : request.held()) {
-    uncounted_.insert({held.sender().incarnation(), held.step()});
-  }
   Epoch& epoch = epochs_[{request.model_epoch(), ps_incarnation}];
   for (const HeldStep& held : reply.counted()) {
-    uncounted_.erase({held.sender().incarnation(), held.step()});
     epoch.completed.insert({held.sender().task().index(),
                             held.sender().incarnation(), held.step()});
   }
@@ -281,9 +227,43 @@ void Oracle::AfterCut(SimPs* ps, const BeginSnapshotReply& cut) {
   simulator_->Note("cut", ps->task(), epoch, cut.version());
   const Shard& shard = ShardOf(ps->incarnation(), epoch);
   cuts_[{ps->task(), epoch}].Add(cut, shard.global_step + cut.version(),
-                                 *values);
+                                 *values, RowsHeld(*ps, *values));
   // In sync the marks are of the chosen steps alone.
   if (!is_sync()) CheckMarks(ps, cut);
+}
+
+std::map<int, HeldRows> Oracle::RowsHeld(const SimPs& ps,
+                                         const TensorValues& values) {
+  const int64_t epoch_number = ps.shard().State(space()).model_epoch();
+  const Shard& shard = ShardOf(ps.incarnation(), epoch_number);
+  const Epoch& epoch = epochs_[{epoch_number, shard.first}];
+  std::map<int, HeldRows> held;
+  if (shard.base.empty()) return held;  // not committed
+  for (size_t i = 0; i < values.size(); ++i) {
+    const CounterBlock& block = model_->blocks_of[ps.task()][i];
+    const auto [part, is_new] = held.try_emplace(block.part);
+    if (!is_new) continue;
+    const auto before = shard.rows.find(block.part);
+    if (before != shard.rows.end()) part->second.before = before->second;
+    PushSums::Steps& steps = part->second.steps;
+    for (const auto& [key, pushes] : shard.pushes) {
+      const auto& [of, worker] = key;
+      if (of != block.part || is_sync()) continue;
+      const int64_t element = block.first + worker;
+      const float sum =
+          (values[i][element] - shard.base[i][element]) / SimModel::kUnit;
+      steps.merge(pushes.Applied(static_cast<int64_t>(sum)));
+    }
+    const int64_t updates =
+        shard.global_step + ps.shard().State(space()).version();
+    for (const auto& [update, chosen] : epoch.chosen) {
+      if (update > updates) continue;
+      for (const auto& [worker, incarnation, step] : chosen) {
+        steps.insert({incarnation, step});
+      }
+    }
+  }
+  return held;
 }
 
 void Oracle::CheckMarks(SimPs* ps, const BeginSnapshotReply& cut) {
@@ -356,6 +336,7 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
   // In order: the map's own is another one in each process.
   const std::map<int, uint64_t> starts(request.ps_incarnations().begin(),
                                        request.ps_incarnations().end());
+  std::vector<HeldRows> parts;
   for (const auto& [task, incarnation] : starts) {
     SimPs* const ps = network_->ps(task);
     // One that has died meanwhile will be found out.
@@ -376,7 +357,27 @@ void Oracle::AfterCommit(const CommitEpochRequest& request) {
     shard.base = *values;
     shard.global_step = request.global_step();
     shard.first = first;
+    shard.rows = RestoredRows(request.global_step(), task);
+    for (const auto& [part, rows] : shard.rows) parts.push_back({rows, {}});
   }
+  FailIfAny(rows_.CheckLedger(request.ledger(), parts));
+}
+
+std::map<int, RowVisits> Oracle::RestoredRows(int64_t global_step, int ps) {
+  std::map<int, RowVisits> visits;
+  const std::string path = PathOf(global_step);
+  const auto reader = CheckpointReader::Open(disk_, path);
+  const std::optional<TensorValues> values = ReadCheckpoint(path, ps);
+  if (!reader.ok() || !values.has_value()) return visits;
+  const CheckpointManifest& manifest = (*reader)->manifest();
+  for (const ShardCut& shard : manifest.shards()) {
+    if (shard.ps_task() != ps) continue;
+    const std::map<int, HeldRows>* const rows =
+        cuts_[{ps, manifest.model_epoch()}].Find(shard, *values, std::nullopt);
+    if (rows == nullptr) continue;
+    for (const auto& [part, held] : *rows) visits[part] = rows_.VisitsOf(held);
+  }
+  return visits;
 }
 
 // An epoch begins with exactly what is in its checkpoint, or with zeros.
@@ -413,19 +414,21 @@ void Oracle::AfterStep(const Coordinator& coordinator) {
                       " steps are counted, ", completed,
                       " were acknowledged by all shards"));
   }
-  if (state.global_step() > model_->scenario.stop_steps) {
+  const Scenario& scenario = model_->scenario;
+  const int64_t limit = scenario.RowLimit();
+  const RowCounts& rows = state.rows();
+  if (limit > 0 ? rows.done() > limit
+                : state.global_step() > scenario.stop_steps) {
     Fail(absl::StrCat("global step ", state.global_step(), " of ",
-                      model_->scenario.stop_steps));
+                      scenario.stop_steps, ", ", rows.done(), " rows of ",
+                      limit));
   }
-  // A step of all workers takes a row of each.
-  for (const WorkerState& worker : state.workers()) {
-    if (worker.position().rows() >=
-        worker.steps() * model_->scenario.num_workers) {
-      continue;
-    }
-    Fail(absl::StrCat(TaskName(worker.sender()), " goes on from row ",
-                      worker.position().rows(), " after ", worker.steps(),
-                      " steps"));
+  const bool may_repeat = !is_sync() && scenario.faults > 0;
+  if (rows.done() != state.examples() || rows.skipped() > 0 ||
+      (!may_repeat && rows.repeated() > 0)) {
+    Fail(absl::StrCat("steps of ", state.examples(), " rows are counted, ",
+                      rows.done(), " rows are done, ", rows.skipped(),
+                      " passed over and ", rows.repeated(), " repeated"));
   }
 }
 
@@ -438,7 +441,11 @@ void Oracle::AtJobEnd(const JobState& state) {
                        absl::StartsWith(state.stop_reason(), "done ");
   const bool is_interrupted =
       interrupted_ && absl::StartsWith(state.stop_reason(), "interrupted");
-  if (!is_told && !is_interrupted &&
+  const bool is_by_rows = model_->scenario.RowLimit() > 0;
+  if (!is_told && !is_interrupted && is_by_rows) {
+    CheckRowsAtEnd(state.rows().done());
+  }
+  if (!is_told && !is_interrupted && !is_by_rows &&
       state.global_step() != model_->scenario.stop_steps) {
     Fail(absl::StrCat("the job is done (", state.stop_reason(), ") at step ",
                       state.global_step(), " of ",
@@ -448,6 +455,13 @@ void Oracle::AtJobEnd(const JobState& state) {
   for (int i = 0; i < model_->scenario.num_ps; ++i) {
     if (network_->ps(i) != nullptr) CheckShard(network_->ps(i));
   }
+}
+
+void Oracle::CheckRowsAtEnd(int64_t done) {
+  const int64_t left = model_->scenario.RowLimit() - done;
+  if (left < model_->scenario.MostRowsLeft()) return;
+  Fail(absl::StrCat("the job is done, ", left, " of ",
+                    model_->scenario.RowLimit(), " rows are left"));
 }
 
 // ---- Rounds and clocks ----------------------------------------------------
@@ -505,7 +519,8 @@ void Oracle::SampleClocks(uint64_t ps_incarnation,
   clocks_.Sample(ps_incarnation, coordinator.State());
 }
 
-void Oracle::StepGranted(const Sender& sender) {
+void Oracle::StepGranted(const Sender& sender, const StepReply& reply) {
+  FailIfAny(rows_.Granted(sender.incarnation(), reply));
   if (model_->scenario.mode != Mode::kBoundedStaleness) return;
   const int64_t lag = clocks_.LagOf(sender.task().index());
   if (lag <= model_->scenario.bound) return;
@@ -562,10 +577,14 @@ void Oracle::CheckDiskAtEnd() {
     return Fail(
         absl::StrCat("no checkpoint at the end: ", newest.status().ToString()));
   }
-  const int64_t step = newest->reader->manifest().global_step();
+  const CheckpointManifest& manifest = newest->reader->manifest();
+  const int64_t step = manifest.global_step();
   const bool is_told = !end_.has_value() || end_->model_epoch() == 0;
   // Nobody knows any more what was counted of an interrupted job.
   if (is_told && interrupted_ && step >= newest_saved_) return;
+  if (is_told && model_->scenario.RowLimit() > 0) {
+    return CheckRowsAtEnd(NumDone(manifest.ledger()));
+  }
   const int64_t wanted =
       is_told ? model_->scenario.stop_steps : end_->global_step();
   if (step == wanted) return;

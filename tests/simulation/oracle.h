@@ -15,6 +15,7 @@
 #include "proto/parameter_service.pb.h"
 #include "ps_server/coordinator/coordinator.h"
 #include "tests/simulation/oracle_clocks.h"
+#include "tests/simulation/oracle_rows.h"
 #include "tests/simulation/push_sums.h"
 #include "tests/simulation/shard_cuts.h"
 #include "tests/simulation/sim_model.h"
@@ -57,9 +58,10 @@ class Oracle {
   // this incarnation in.
   void StepCompleted(const Sender& sender, int64_t epoch,
                      uint64_t first_ps_incarnation, int64_t step);
-  // The worker's data goes on at this row after the step.
-  void StepGoesTo(uint64_t incarnation, int64_t step, int64_t rows) {
-    rows_after_[{incarnation, step}] = rows;
+  // The step's gradients are of these rows.
+  void StepTrains(uint64_t incarnation, int64_t epoch, int64_t step,
+                  const RowLease& rows) {
+    FailIfAny(rows_.StepTrains(incarnation, epoch, step, rows));
   }
   // The coordinator has answered the report.
   void StepConfirmed(const StepRequest& request);
@@ -83,7 +85,7 @@ class Oracle {
                   const StepToken& token);
   // Looks at every worker's count of steps, before a step is granted.
   void SampleClocks(uint64_t ps_incarnation, const Coordinator& coordinator);
-  void StepGranted(const Sender& sender);
+  void StepGranted(const Sender& sender, const StepReply& reply);
   // This start of ps task 0 has this start of a task registered from here on.
   void Registered(uint64_t ps_incarnation, const Sender& sender);
   // This start of ps task 0 has this chief registered from here on.
@@ -122,6 +124,8 @@ class Oracle {
     // The values that it began with, by block of the shard; empty before the
     // commit.
     TensorValues base;
+    // The rows of the checkpoint that it began with, by part.
+    std::map<int, RowVisits> rows;
     std::map<std::pair<int, int>, PushSums> pushes;  // by (part, worker)
   };
   struct Epoch {
@@ -151,13 +155,15 @@ class Oracle {
                     const TensorValues& values);
   void CheckRestored(const CommitEpochRequest& request, SimPs* ps,
                      const TensorValues& values);
-  // Each worker goes on behind the newest step that all shards' cuts hold, but
-  // for one that the coordinator does not count.
-  void CheckCounted(const CheckpointManifest& manifest);
-  // The newest step of the mark that is whole; none if a part of it is missing
-  // and the step before it was given up, or is of another epoch.
-  std::optional<int64_t> WholeStep(int ps, int64_t epoch,
-                                   const WorkerMark& mark) const;
+  void FailIfAny(const std::string& broken) {
+    if (!broken.empty()) Fail(broken);
+  }
+  // By part of the shard, whose values these are.
+  std::map<int, HeldRows> RowsHeld(const SimPs& ps, const TensorValues& values);
+  // Of a ps task, as the checkpoint of this step was made of them.
+  std::map<int, RowVisits> RestoredRows(int64_t global_step, int ps);
+  // The job has no more rows left than it may leave out.
+  void CheckRowsAtEnd(int64_t done);
   // As many reported checkpoints are there as are to be kept.
   void CheckRetention();
   // The checkpoint's values of one ps task's blocks.
@@ -182,18 +188,7 @@ class Oracle {
   std::map<uint64_t, uint64_t> chiefs_;
   // Synchronous replication: the round of each step, by incarnation and step.
   std::map<std::pair<uint64_t, int64_t>, int64_t> round_of_;
-  // The row behind each step, and the parts that it has for each ps task, by
-  // incarnation and step.
-  std::map<std::pair<uint64_t, int64_t>, int64_t> rows_after_;
-  struct SentStep {
-    int64_t parts = 0;
-    int64_t epoch = 0;
-  };
-  std::map<std::tuple<int, uint64_t, int64_t>, SentStep> parts_of_;
-  // Those that were reported as given up.
-  std::set<std::pair<uint64_t, int64_t>> given_up_;
-  // The steps of cuts that the coordinator does not count.
-  std::set<std::pair<uint64_t, int64_t>> uncounted_;
+  OracleRows rows_;
   // Bounded staleness.
   OracleClocks clocks_;
   int64_t newest_saved_ = -1;

@@ -73,6 +73,12 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{Bug::kLaterTurnFirst, "LaterTurnFirst"},
         Planted{Bug::kTurnsAtOnce, "TurnsAtOnce"},
         Planted{Bug::kCountedBeforeTheCuts, "CountedBeforeTheCuts"},
+        Planted{Bug::kRowsGivenTwice, "RowsGivenTwice"},
+        Planted{Bug::kRowsLostOnTakeover, "RowsLostOnTakeover"},
+        Planted{Bug::kDoneBeforeCounted, "DoneBeforeCounted"},
+        Planted{Bug::kRowsReturnedTwice, "RowsReturnedTwice"},
+        Planted{Bug::kPrefetchOutlivesWorker, "PrefetchOutlivesWorker"},
+        Planted{Bug::kRestoreForgetsFront, "RestoreForgetsFront"},
         Planted{Bug::kMarksWithoutNamespace, "MarksWithoutNamespace",
                 kTwoJobSeeds}),
     [](const ::testing::TestParamInfo<Planted>& info) {

@@ -17,6 +17,7 @@
 #include "ps_server/coordinator/coordinator.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "tests/simulation/bug.h"
+#include "tests/simulation/row_bugs.h"
 
 namespace muster {
 
@@ -38,6 +39,8 @@ class PsBugs {
   void Forge(const Coordinator& coordinator, StepRequest* request);
   void ForgeLease(const Coordinator& coordinator, Sender* sender) const;
 
+  RowBugs& rows() { return rows_; }
+
   // The push is to be answered as a duplicate.
   bool TakesForDuplicate(const PushPart& header);
 
@@ -55,6 +58,7 @@ class PsBugs {
 
  private:
   const Bug bug_;
+  RowBugs rows_{bug_};
   const int task_;
   const uint64_t incarnation_;
   ParameterShard* const shard_;

@@ -1,6 +1,7 @@
 #include "tests/simulation/push_sums.h"
 
 #include <iterator>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -46,6 +47,21 @@ bool PushSums::Explains(int64_t sum) const {
     }
   }
   return sums.count(rest) > 0;
+}
+
+PushSums::Steps PushSums::Applied(int64_t sum) const {
+  std::map<int64_t, Steps> sums = {{0, {}}};
+  for (const auto& step : sent_) {
+    if (acknowledged_.count(step) > 0) continue;
+    const int64_t value = SimModel::PushValue(step.first, step.second);
+    for (const auto& [one, steps] : std::map<int64_t, Steps>(sums)) {
+      const auto [with, is_new] = sums.try_emplace(one + value, steps);
+      if (is_new) with->second.insert(step);
+    }
+  }
+  Steps applied = sums[sum - AcknowledgedSum()];
+  applied.insert(acknowledged_.begin(), acknowledged_.end());
+  return applied;
 }
 
 std::string PushSums::Describe() const {

@@ -30,6 +30,8 @@ class PushSums {
   // `sum` is that of each acknowledged push once, and of some of those that
   // were only sent, each at most once.
   bool Explains(int64_t sum) const;
+  // The acknowledged ones, and those others that make up the rest of `sum`.
+  Steps Applied(int64_t sum) const;
   // For people: "3 were acknowledged (sum 4711), 1 more was sent (17)".
   std::string Describe() const;
 

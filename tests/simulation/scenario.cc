@@ -48,6 +48,33 @@ void MakeAllReduce(Scenario& s) {
   s.between_faults *= 5;
 }
 
+// The same. In sync an update is of as many as are there.
+void DrawOpen(Scenario& s) {
+  Random random(s.seed * 0x9e3779b97f4a7c15u + 11);
+  s.first_late = s.num_workers;
+  s.is_open = !s.all_reduce && random.Happens(0.3);
+  if (!s.is_open) return;
+  s.first_late = static_cast<int>(random.Between(1, s.num_workers));
+  s.replicas_to_aggregate = s.num_workers;
+  s.min_replicas = std::min(s.min_replicas, s.first_late);
+}
+
+// The same. An epoch is seldom a multiple of a step, and the job of about
+// stop_steps of them.
+void DrawRows(Scenario& s) {
+  Random random(s.seed * 0x9e3779b97f4a7c15u + 9);
+  s.step_rows = random.Between(1, 5);
+  s.leases_ahead = static_cast<int>(random.Between(1, 3));
+  s.has_unequal_steps = s.mode != Mode::kSync && random.Happens(0.4);
+  const int64_t epochs = random.Between(1, 3);
+  const int64_t update_rows =
+      s.step_rows * (s.mode == Mode::kSync ? s.replicas_to_aggregate : 1);
+  s.epoch_rows =
+      s.stop_steps * update_rows / epochs + random.Between(0, update_rows);
+  if (random.Happens(0.4)) return;
+  s.stop_epochs = static_cast<double>(epochs) - (random.Happens(0.3) ? 0.5 : 0);
+}
+
 std::string ModeName(const Scenario& s) {
   if (s.all_reduce) return "all-reduce";
   switch (s.mode) {
@@ -89,6 +116,8 @@ Scenario MakeScenario(uint64_t seed, Tensors tensors) {
       absl::Milliseconds(20) + UpTo(random, absl::Milliseconds(400));
   DrawMode(s);
   if (seed >= kAllReduceSeeds && seed < kTwoJobSeeds) MakeAllReduce(s);
+  DrawOpen(s);
+  DrawRows(s);
   s.restart = absl::Milliseconds(10) + UpTo(random, absl::Milliseconds(1500));
   s.is_cut = tensors == Tensors::kCut;
   if (s.is_cut) s.num_ps = std::max(2, s.num_ps);
@@ -111,6 +140,13 @@ Scenario MakeSecond(const Scenario& first, Tensors tensors) {
   s.min_replicas = other.min_replicas;
   s.bound = other.bound;
   s.stop_steps = other.stop_steps;
+  s.is_open = other.is_open;
+  s.first_late = other.first_late;
+  s.stop_epochs = other.stop_epochs;
+  s.epoch_rows = other.epoch_rows;
+  s.step_rows = other.step_rows;
+  s.has_unequal_steps = other.has_unequal_steps;
+  s.leases_ahead = other.leases_ahead;
   s.save_every_steps = other.save_every_steps;
   s.keep = other.keep;
   s.compute = other.compute;
@@ -136,11 +172,17 @@ std::vector<Scenario> MakeScenarios(uint64_t seed, Tensors tensors) {
 std::string Describe(const Scenario& s) {
   return absl::StrCat(
       s.space.empty() ? "" : absl::StrCat("namespace ", s.space, ": "),
-      s.num_ps, " ps, ", s.num_workers, " workers, ", s.tensors_per_ps,
-      " tensors a ps", s.is_cut ? " and a cut one" : "", ", parts of ",
-      s.max_part_bytes, " bytes, ", s.momentum ? "momentum" : "sgd", ", ",
-      ModeName(s), ", ", s.stop_steps, " steps, a save in ", s.save_every_steps,
-      ", compute ", absl::FormatDuration(s.compute), ", latency ",
+      s.num_ps, " ps, ", s.num_workers, " workers, ",
+      s.is_open ? absl::StrCat("from ", s.first_late, " on late, ") : "",
+      s.tensors_per_ps, " tensors a ps", s.is_cut ? " and a cut one" : "",
+      ", parts of ", s.max_part_bytes, " bytes, ",
+      s.momentum ? "momentum" : "sgd", ", ", ModeName(s), ", ",
+      s.stop_epochs > 0 ? absl::StrCat(s.stop_epochs, " epochs")
+                        : absl::StrCat(s.stop_steps, " steps"),
+      " of ", s.epoch_rows, " rows, ", s.step_rows,
+      s.has_unequal_steps ? " and more" : "", " a step, ", s.leases_ahead,
+      " ahead, a save in ", s.save_every_steps, ", compute ",
+      absl::FormatDuration(s.compute), ", latency ",
       absl::FormatDuration(s.latency), ", lose ", s.lose, ", duplicate ",
       s.duplicate, ", slow ", s.slow, ", file call ",
       absl::FormatDuration(s.file_call), ", power loss ", s.power_loss, ", ",

@@ -20,6 +20,10 @@ struct Scenario {
   std::string space;
   int num_ps = 1;
   int num_workers = 1;
+  // The cluster takes any worker. Those from first_late on come while others
+  // train, and some of them leave for good.
+  bool is_open = false;
+  int first_late = 0;
   int tensors_per_ps = 1;
   // Besides, one tensor of several blocks is cut over the ps tasks.
   bool is_cut = false;
@@ -35,7 +39,15 @@ struct Scenario {
   int min_replicas = 0;
   // In bounded staleness.
   int bound = 0;
+  // The job ends after so many steps, unless it does by epochs.
   int64_t stop_steps = 0;
+  // 0: by steps.
+  double stop_epochs = 0;
+  int64_t epoch_rows = 0;
+  // Of a worker's step; without rounds some have steps of more rows.
+  int64_t step_rows = 1;
+  bool has_unequal_steps = false;
+  int leases_ahead = 1;
   int64_t save_every_steps = 0;
   int keep = 2;
   // The time of one step's gradients, on average.
@@ -56,6 +68,19 @@ struct Scenario {
   int faults = 0;
   absl::Duration between_faults;
   absl::Duration restart;
+
+  int64_t StepRowsOf(int worker) const {
+    return step_rows + (has_unequal_steps ? worker % 3 : 0);
+  }
+  // The rows of the whole job; 0 if it ends by steps.
+  int64_t RowLimit() const {
+    return static_cast<int64_t>(stop_epochs * static_cast<double>(epoch_rows));
+  }
+  // With so many rows left, whoever is there could take another step.
+  int64_t MostRowsLeft() const {
+    return mode == Mode::kSync ? step_rows * replicas_to_aggregate
+                               : StepRowsOf(has_unequal_steps ? 2 : 0);
+  }
 };
 
 // From this seed on the jobs are all-reduce; from that one on there are two

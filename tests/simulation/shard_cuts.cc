@@ -1,6 +1,7 @@
 #include "tests/simulation/shard_cuts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,18 +39,22 @@ std::set<std::string> MarksOf(const ShardCut& shard) {
 }  // namespace
 
 void ShardCuts::Add(const BeginSnapshotReply& cut, int64_t global_step,
-                    const TensorValues& values) {
-  cuts_.push_back({cut.version(), global_step, values, MarksOf(cut)});
+                    const TensorValues& values, std::map<int, HeldRows> rows) {
+  cuts_.push_back(
+      {cut.version(), global_step, values, MarksOf(cut), std::move(rows)});
 }
 
-bool ShardCuts::Has(const ShardCut& saved, const TensorValues& values,
-                    std::optional<int64_t> global_step) const {
+const std::map<int, HeldRows>* ShardCuts::Find(
+    const ShardCut& saved, const TensorValues& values,
+    std::optional<int64_t> global_step) const {
   const std::set<std::string> marks = MarksOf(saved);
-  return std::any_of(cuts_.begin(), cuts_.end(), [&](const Cut& cut) {
-    return cut.version == saved.version() && SameBits(cut.values, values) &&
-           cut.marks == marks &&
-           global_step.value_or(cut.global_step) == cut.global_step;
-  });
+  const auto found =
+      std::find_if(cuts_.begin(), cuts_.end(), [&](const Cut& cut) {
+        return cut.version == saved.version() && SameBits(cut.values, values) &&
+               cut.marks == marks &&
+               global_step.value_or(cut.global_step) == cut.global_step;
+      });
+  return found == cuts_.end() ? nullptr : &found->rows;
 }
 
 }  // namespace muster

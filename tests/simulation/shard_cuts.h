@@ -2,6 +2,7 @@
 #define TESTS_SIMULATION_SHARD_CUTS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "proto/checkpoint.pb.h"
 #include "proto/parameter_service.pb.h"
+#include "tests/simulation/oracle_rows.h"
 #include "tests/simulation/sim_model.h"
 
 namespace muster {
@@ -17,13 +19,15 @@ namespace muster {
 class ShardCuts {
  public:
   // `global_step`: of synchronous replication, the update after which it is.
+  // `rows`: of each part of the shard.
   void Add(const BeginSnapshotReply& cut, int64_t global_step,
-           const TensorValues& values);
+           const TensorValues& values, std::map<int, HeldRows> rows);
 
-  // One of the cuts is what a checkpoint says of the shard, bit for bit, and
-  // has this global step, if one is given.
-  bool Has(const ShardCut& saved, const TensorValues& values,
-           std::optional<int64_t> global_step) const;
+  // The rows of the cut that is what a checkpoint says of the shard, bit for
+  // bit, and has this global step, if one is given; null if none is.
+  const std::map<int, HeldRows>* Find(const ShardCut& saved,
+                                      const TensorValues& values,
+                                      std::optional<int64_t> global_step) const;
 
  private:
   struct Cut {
@@ -31,6 +35,7 @@ class ShardCuts {
     int64_t global_step;
     TensorValues values;
     std::set<std::string> marks;
+    std::map<int, HeldRows> rows;
   };
 
   std::vector<Cut> cuts_;

@@ -40,8 +40,16 @@ void SimCoordination::OnRegistered(const RegisterRequest& request) {
 
 // ---- Calls --------------------------------------------------------------
 
+absl::StatusOr<AssignTaskReply> SimCoordination::Handle(
+    const AssignTaskRequest& request) {
+  return coordinator_.AssignTask(request, Now());
+}
+
 absl::StatusOr<RegisterReply> SimCoordination::Handle(
     const RegisterRequest& request) {
+  if (const auto lost = options_.bugs->rows().LoseRowsOf(request)) {
+    coordinator_.Step(*lost, next_call_++, Now()).IgnoreError();
+  }
   absl::StatusOr<RegisterReply> reply = coordinator_.Register(request, Now());
   if (reply.ok() && reply->takeover() != 0 &&
       options_.bug == Bug::kTakeoverUnconfirmed) {
@@ -71,6 +79,7 @@ absl::StatusOr<CommitEpochReply> SimCoordination::Handle(
     const CommitEpochRequest& request) {
   CommitEpochRequest forged = request;
   options_.bugs->ForgeLease(coordinator_, forged.mutable_sender());
+  if (options_.bug == Bug::kRestoreForgetsFront) forged.clear_ledger();
   absl::StatusOr<CommitEpochReply> reply =
       coordinator_.CommitEpoch(forged, Now());
   if (reply.ok()) {
@@ -104,11 +113,18 @@ absl::StatusOr<PauseRoundsReply> SimCoordination::Handle(
     const PauseRoundsRequest& request) {
   absl::StatusOr<PauseRoundsReply> reply =
       coordinator_.PauseRounds(request, Now());
-  if (reply.ok()) {
-    options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
-                                reply->token());
+  if (!reply.ok()) return reply;
+  options_.oracle->TokenGiven(options_.incarnation, request.model_epoch(),
+                              reply->token());
+  if (options_.bug == Bug::kDoneBeforeCounted) {
+    reply->mutable_ledger()->clear_undone();
   }
   return reply;
+}
+
+absl::StatusOr<BeginCutReply> SimCoordination::Handle(
+    const BeginCutRequest& request) {
+  return coordinator_.BeginCut(request, Now());
 }
 
 absl::StatusOr<ConfirmCutReply> SimCoordination::Handle(
@@ -117,13 +133,17 @@ absl::StatusOr<ConfirmCutReply> SimCoordination::Handle(
   if (options_.bug == Bug::kCountedBeforeTheCuts) forged.clear_held();
   absl::StatusOr<ConfirmCutReply> reply =
       coordinator_.ConfirmCut(forged, Now());
-  if (reply.ok())
-    options_.oracle->CutConfirmed(options_.incarnation, forged, *reply);
+  if (!reply.ok()) return reply;
+  options_.oracle->CutConfirmed(options_.incarnation, forged, *reply);
+  if (options_.bug == Bug::kDoneBeforeCounted) {
+    reply->mutable_ledger()->clear_undone();
+  }
   return reply;
 }
 
 void SimCoordination::Step(StepRequest request, ReplyCallback<StepReply> done) {
   options_.bugs->Forge(coordinator_, &request);
+  options_.bugs->rows().Forge(&request);
   const uint64_t id = next_call_++;
   const absl::Status status = coordinator_.Step(request, id, Now());
   if (!status.ok()) return done(status);
@@ -184,14 +204,15 @@ void SimCoordination::AnswerSteps() {
   for (const StepAnswer& answer : coordinator_.TakeStepAnswers(Now())) {
     const Sender asker = step_senders_[answer.step_id];
     step_senders_.erase(answer.step_id);
-    if (answer.reply.granted()) {
-      options_.oracle->TokenGiven(options_.incarnation,
-                                  answer.reply.model_epoch(),
-                                  answer.reply.token());
-      options_.oracle->StepGranted(asker);
+    StepReply reply = answer.reply;
+    options_.bugs->rows().Forge(asker, &reply);
+    if (reply.granted()) {
+      options_.oracle->TokenGiven(options_.incarnation, reply.model_epoch(),
+                                  reply.token());
+      options_.oracle->StepGranted(asker, reply);
     }
     const auto step = steps_.extract(answer.step_id);
-    if (!step.empty()) step.mapped()(answer.reply);
+    if (!step.empty()) step.mapped()(reply);
   }
 }
 

@@ -46,6 +46,7 @@ class SimCoordination {
   // another start of it as production promises before the job was done.
   bool KeptModelOf(uint64_t incarnation) const;
 
+  absl::StatusOr<AssignTaskReply> Handle(const AssignTaskRequest& request);
   absl::StatusOr<RegisterReply> Handle(const RegisterRequest& request);
   absl::StatusOr<BeginEpochReply> Handle(const BeginEpochRequest& request);
   absl::StatusOr<CommitEpochReply> Handle(const CommitEpochRequest& request);
@@ -53,6 +54,7 @@ class SimCoordination {
   absl::StatusOr<RequestSaveReply> Handle(const RequestSaveRequest& request);
   absl::StatusOr<ReportSaveReply> Handle(const ReportSaveRequest& request);
   absl::StatusOr<PauseRoundsReply> Handle(const PauseRoundsRequest& request);
+  absl::StatusOr<BeginCutReply> Handle(const BeginCutRequest& request);
   absl::StatusOr<ConfirmCutReply> Handle(const ConfirmCutRequest& request);
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);

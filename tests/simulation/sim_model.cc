@@ -31,8 +31,10 @@ ReplicationSpec ReplicationOf(const Scenario& scenario, Bug bug) {
     }
   } else if (scenario.mode == Mode::kSync) {
     SyncReplication& sync = *replication.mutable_sync();
-    sync.set_replicas_to_aggregate(scenario.replicas_to_aggregate);
-    sync.set_total_replicas(scenario.num_workers);
+    if (!scenario.is_open) {
+      sync.set_replicas_to_aggregate(scenario.replicas_to_aggregate);
+      sync.set_total_replicas(scenario.num_workers);
+    }
     sync.set_min_replicas(scenario.min_replicas);
   } else if (scenario.mode == Mode::kBoundedStaleness) {
     replication.mutable_bounded_staleness()->set_bound(

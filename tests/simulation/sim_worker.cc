@@ -15,8 +15,6 @@ namespace muster {
 namespace {
 
 constexpr char kTrainDir[] = "train";
-// More than any simulation takes.
-constexpr int64_t kDataSetRows = int64_t{1} << 40;
 // Longer than any simulation: whoever waits so long has found a bug.
 constexpr absl::Duration kMaxWait = absl::Hours(24);
 
@@ -195,7 +193,8 @@ absl::Status SimWorker::CreateChiefParts() {
   for (int i = 0; i < options_.model->scenario.num_workers; ++i) {
     load.tasks.push_back(MakeTaskId(kWorkerJob, i));
   }
-  load.rows = {kDataSetRows, /*worker_rows=*/1};
+  load.rows = {options_.model->scenario.epoch_rows,
+               options_.model->scenario.step_rows};
   load.reporter = reporter_;
   loader_ = std::make_unique<ModelLoader>(load);
   source_ = std::make_unique<CountersSource>(&file_system_, options_.model,
@@ -214,7 +213,7 @@ absl::Status SimWorker::CreateChiefParts() {
   }
   save.rounds = rounds_.get();
   save.placed = &options_.model->placed;
-  save.tasks = load.tasks;
+  save.rows = load.rows;
   save.slots = options_.model->slots;
   save.retention.keep = options_.model->scenario.keep -
                         (options_.bug == Bug::kKeepsTooFew ? 1 : 0);
@@ -230,6 +229,7 @@ absl::Status SimWorker::CreateChiefParts() {
 }
 
 TrainingSession::Options SimWorker::SessionOptions() const {
+  const Scenario& scenario = options_.model->scenario;
   TrainingSession::Options options;
   options.machine.self = sender_.task();
   options.machine.chief = is_chief();
@@ -238,16 +238,22 @@ TrainingSession::Options SimWorker::SessionOptions() const {
       options_.model->placed.definition.fingerprint;
   options.machine.max_wait = kMaxWait;
   options.machine.asks_before_takeover = !sender_.namespace_().empty();
-  options.machine.goal.stop.set_steps(options_.model->scenario.stop_steps);
+  StopSpec& stop = options.machine.goal.stop;
+  scenario.stop_epochs > 0 ? stop.set_epochs(scenario.stop_epochs)
+                           : stop.set_steps(scenario.stop_steps);
+  options.machine.goal.epoch_examples = scenario.epoch_rows;
+  options.machine.goal.update_examples = scenario.MostRowsLeft();
   options.machine.saves = is_chief();
   options.machine.saved_step = saved_step_;
-  options.machine.ps_addresses.assign(options_.model->scenario.num_ps, "sim");
+  options.machine.ps_addresses.assign(scenario.num_ps, "sim");
   options.sender = sender_;
   options.training_fingerprint = 1;
-  options.stop.set_steps(options_.model->scenario.stop_steps);
+  options.stop = options.machine.goal.stop;
   options.saves = is_chief();
   options.checkpoint.set_every_steps(options_.model->scenario.save_every_steps);
-  options.batch_size = 1;
+  options.epoch_examples = scenario.epoch_rows;
+  options.step_rows = scenario.StepRowsOf(options_.index);
+  options.leases_ahead = scenario.leases_ahead;
   options.replication = options_.model->placed.definition.replication;
   return options;
 }

@@ -102,10 +102,19 @@ void Simulation::StartEverybody() {
   if (scenario_.all_reduce) return;
   for (const auto& job : jobs_) {
     for (int i = 0; i < job->scenario.num_workers; ++i) {
-      simulator_.RunAfter(kLongestStart * random_.Fraction(),
-                          [this, job = job.get(), i] { StartWorker(*job, i); });
+      simulator_.RunAfter(StartOf(*job, i), [this, job = job.get(), i] {
+        if (!job->ended()) StartWorker(*job, i);
+      });
     }
   }
+}
+
+absl::Duration Simulation::StartOf(const Job& job, int index) {
+  const bool is_late = index >= job.scenario.first_late;
+  return random_.Fraction() * (is_late
+                                   ? kLongestStart + scenario_.between_faults *
+                                                         (1 + scenario_.faults)
+                                   : kLongestStart);
 }
 
 SimulationResult Simulation::Result() {
@@ -148,7 +157,7 @@ void Simulation::StartPs(int task) {
   options.incarnation = next_incarnation_++;
   options.seed = scenario_.seed;
   options.latency = scenario_.latency;
-  options.num_workers = scenario_.num_workers;
+  options.num_workers = scenario_.is_open ? 0 : scenario_.num_workers;
   options.bug = options_.bug;
   options.on_exit = [this](SimPs* ps) { RestartPs(ps->task()); };
   options.on_finish = [this] { OnFinish(); };
@@ -227,6 +236,8 @@ void Simulation::OnExit(Job& job, SimWorker* worker, int exit_code) {
     if (!job.oracle.interrupted()) job.oracle.CheckDiskAtEnd();
   }
   if (exit_code == kExitDone) return;
+  const bool may_leave = index >= job.scenario.first_late;
+  if (exit_code == 128 + SIGTERM && may_leave && random_.Happens(0.5)) return;
   if (exit_code >= 128) return RestartWorker(job, index);
   job.oracle.Fail(
       absl::StrCat("worker ", index, " exits with code ", exit_code));
@@ -256,13 +267,20 @@ int Simulation::AnyWorker(const Job& job) {
 }
 
 bool Simulation::IsAnyJobLeaving() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+  return std::any_of(jobs_.begin(), jobs_.end(), [this](const auto& job) {
     const auto chief = job->worker_of.find(0);
-    return job->ended() &&
+    return (job->ended() || IsChiefDone(*job)) &&
            !(chief != job->worker_of.end() && chief->second->alive()) &&
            std::any_of(job->workers.begin(), job->workers.end(),
                        [](const SimWorker* worker) { return worker->alive(); });
   });
+}
+
+bool Simulation::IsChiefDone(const Job& job) const {
+  const auto chief = job.worker_of.find(0);
+  if (chief == job.worker_of.end() || chief->second == nullptr) return false;
+  const auto code = exit_codes_.find(chief->second->incarnation());
+  return code != exit_codes_.end() && code->second == kExitDone;
 }
 
 void Simulation::DoFault() {
@@ -439,7 +457,9 @@ void Simulation::CheckEnd(Job& job) {
 bool Simulation::DoOthersLackWorkers() {
   bool lacks = true;
   for (const auto& job : jobs_) {
-    if (job->ended() || TooFewAreLeft(*job)) continue;
+    // A late worker found a ps task 0 that knows nothing of the job.
+    const bool is_forgotten = job->scenario.is_open && IsChiefDone(*job);
+    if (job->ended() || is_forgotten || TooFewAreLeft(*job)) continue;
     lacks = false;
     job->oracle.Fail("the job does not end");
   }
@@ -452,6 +472,7 @@ bool Simulation::TooFewAreLeft(const Job& job) const {
   }
   int left = 0;
   for (const auto& [index, worker] : job.worker_of) {
+    if (worker == nullptr) continue;
     const auto code = exit_codes_.find(worker->incarnation());
     const bool has_ended =
         code != exit_codes_.end() && code->second == kExitDone;

@@ -70,6 +70,8 @@ class Simulation {
   void StartEverybody();
   void StartPs(int task);
   void StartWorker(Job& job, int index);
+  // When the tasks start, or, of a worker that comes late, when faults happen.
+  absl::Duration StartOf(const Job& job, int index);
   void OnExit(Job& job, SimWorker* worker, int exit_code);
   void RestartSoon(const std::function<bool()>& is_over,
                    std::function<void()> start);
@@ -97,6 +99,8 @@ class Simulation {
   // The memory of the ps tasks is still wanted by a job, of which nobody could
   // restore it: its end is known, but not to all of its workers.
   bool IsAnyJobLeaving() const;
+  // It exited with 0.
+  bool IsChiefDone(const Job& job) const;
   void ClogSomething(Job& job);
 
   // ---- The end -------------------------------------------------------------
