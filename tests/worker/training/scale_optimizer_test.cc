@@ -44,8 +44,8 @@ TEST(ScaleOptimizerTest, AnUpdateIsAllAggregatedPushesInSync) {
 }
 
 TEST(ScaleOptimizerTest, FewerRowsThanAnUpdate_AreRefusedWithABatchThatFits) {
-  EXPECT_OK(CheckUpdateRows(FourWorkers(), 256, 256));
-  EXPECT_OK(CheckUpdateRows(FourWorkers(), 256, /*num_examples=*/0));
+  EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, 256), IsOk());
+  EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, /*num_examples=*/0), IsOk());
   EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, 255).message(),
               HasSubstr("4 worker(s) with 8 batch(es) of 8 want 256 training "
                         "examples for one update, the data set has 255: "
