@@ -10,10 +10,6 @@
 namespace muster {
 namespace {
 
-// The most passes that are kept, more than a lease's rows go through but of the
-// tiniest streams.
-constexpr size_t kMaxPasses = 1024;
-
 // What the library's map and heap take beside each entry, about.
 constexpr size_t kNodeBytes = 40;
 constexpr size_t kBlockBytes = 16;
@@ -77,7 +73,7 @@ void RowLeases::Start(const RowLedger& ledger, int64_t limit,
   repeated_ = ledger.repeated();
   skipped_ = ledger.skipped();
   for (const StreamPass& pass : ledger.passes()) {
-    passes_[pass.pass()] = pass.first();
+    passes_.Add(pass);
   }
 }
 
@@ -373,35 +369,9 @@ int64_t RowLeases::FirstNotDone() const {
 }
 
 void RowLeases::AddPass(const StreamPass& pass) {
-  const auto [next, is_new] = passes_.try_emplace(pass.pass(), pass.first());
-  if (!is_new) return;
+  if (!passes_.Add(pass)) return;
   kind_ = "stream";
-  // Another worker has read more, or fewer, rows: the first word holds.
-  const auto after = std::next(next);
-  if ((next != passes_.begin() && std::prev(next)->second >= next->second) ||
-      (after != passes_.end() && after->second <= next->second)) {
-    passes_.erase(next);
-    return;
-  }
-  ForgetOldPasses();
-}
-
-void RowLeases::ForgetOldPasses() {
-  const int64_t first = FirstNotDone();
-  while (passes_.size() > 1 && (std::next(passes_.begin())->second <= first ||
-                                passes_.size() > kMaxPasses)) {
-    passes_.erase(passes_.begin());
-  }
-}
-
-StreamPass RowLeases::PassBefore(int64_t place) const {
-  StreamPass newest;
-  for (const auto& [pass, first] : passes_) {
-    if (first > place) break;
-    newest.set_pass(pass);
-    newest.set_first(first);
-  }
-  return newest;
+  passes_.ForgetBefore(FirstNotDone());
 }
 
 // ---- Figures --------------------------------------------------------------
@@ -482,11 +452,7 @@ RowLedger RowLeases::Ledger(const std::set<TaskKey>& done,
   ledger.set_repeated(repeated_);
   ledger.set_skipped(skipped_);
   ledger.set_known_from(known_from_);
-  for (const auto& [pass, first] : passes_) {
-    StreamPass& known = *ledger.add_passes();
-    known.set_pass(pass);
-    known.set_first(first);
-  }
+  passes_.AddTo(ledger);
   return ledger;
 }
 
@@ -494,8 +460,7 @@ size_t RowLeases::MemoryBytes() const {
   size_t bytes = sizeof(*this);
   bytes += returned_.ranges().size() *
            (kNodeBytes + sizeof(RowSet::Ranges::value_type));
-  bytes +=
-      passes_.size() * (kNodeBytes + sizeof(std::pair<const int64_t, int64_t>));
+  bytes += passes_.size() * (kNodeBytes + sizeof(StreamPasses::Pass));
   // A pointer and a byte a slot.
   bytes += tasks_.bucket_count() * 9;
   for (const auto& [task, entry] : tasks_) {

@@ -15,6 +15,7 @@
 #include "proto/row_ledger.pb.h"
 #include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/row_set.h"
+#include "ps_server/coordinator/stream_passes.h"
 
 namespace muster {
 
@@ -116,7 +117,7 @@ class RowLeases {
   // Notes where a pass begins, if that is news.
   void AddPass(const StreamPass& pass);
   // The newest that begins no later than `place`; pass 0 if none does.
-  StreamPass PassBefore(int64_t place) const;
+  StreamPass PassBefore(int64_t place) const { return passes_.Before(place); }
 
   // ---- Figures -------------------------------------------------------------
   size_t NumLeases(const TaskKey& task) const;
@@ -183,7 +184,6 @@ class RowLeases {
   void ReturnFrom(Task& task, size_t i);
   void Return(const Pieces& lease);
   int64_t FirstNotDone() const;
-  void ForgetOldPasses();
 
   std::string kind_;
   int64_t epoch_rows_ = 0;
@@ -201,7 +201,7 @@ class RowLeases {
   int64_t known_from_ = 0;      // as RowLedger's
   int64_t repeated_ = 0;
   int64_t skipped_ = 0;
-  std::map<int64_t, int64_t> passes_;  // pass to its first place
+  StreamPasses passes_;
 };
 
 }  // namespace muster
