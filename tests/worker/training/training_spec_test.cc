@@ -306,7 +306,7 @@ TEST(TrainingSpecTest, SemanticTextNamesNoPaths) {
   const auto spec = Parse({"input.dir=/secret/place"});
   ASSERT_THAT(spec, IsOk());
   EXPECT_THAT(SemanticText(*spec),
-              AllOf(HasSubstr("batch_size: 8"), Not(HasSubstr("secret"))));
+              AllOf(HasSubstr("shuffle: true"), Not(HasSubstr("secret"))));
 }
 
 TEST(TrainingSpecTest, DevicesAreNoPartOfWhatWorkersCompare) {
