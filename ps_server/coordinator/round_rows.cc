@@ -25,12 +25,13 @@ bool RoundRows::DealFirsts(const std::set<TaskKey>& workers, int64_t needed) {
   return able >= needed;
 }
 
-void RoundRows::DealAhead(const std::set<TaskKey>& workers) {
-  int32_t most = 0;
+void RoundRows::DealAhead(const std::set<TaskKey>& workers, int64_t rounds) {
+  int64_t most = 0;
   for (const TaskKey& task : workers) {
-    most = std::max(most, leases_.WishOf(task).ahead);
+    most = std::max<int64_t>(most, leases_.WishOf(task).ahead);
   }
-  for (int32_t level = 1; level <= most; ++level) {
+  most = std::min(most, rounds);
+  for (int64_t level = 1; level <= most; ++level) {
     for (const TaskKey& task : workers) {
       if (leases_.WishOf(task).ahead < level ||
           leases_.NumLeases(task) > static_cast<size_t>(level)) {

@@ -23,8 +23,9 @@ class RoundRows {
   // `workers` have none afterwards that they have not begun. REQUIRES: no round
   // is open.
   bool DealFirsts(const std::set<TaskKey>& workers, int64_t needed);
-  // Deals those ahead, one each and then another one each.
-  void DealAhead(const std::set<TaskKey>& workers);
+  // Deals those ahead, one each and then another one each, for at most
+  // `rounds`.
+  void DealAhead(const std::set<TaskKey>& workers, int64_t rounds);
   // The worker of an open round has a lease, or gets one.
   bool TryDealTo(const TaskKey& task);
   // It has none, and cannot have one.

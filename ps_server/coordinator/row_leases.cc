@@ -36,6 +36,11 @@ int64_t RowLeases::RowsOf(const Pieces& pieces) {
   return rows;
 }
 
+int64_t RowLeases::NumLast(const Pieces& pieces) {
+  return std::count_if(pieces.begin(), pieces.end(),
+                       [](const Piece& p) { return p.is_last; });
+}
+
 size_t RowLeases::SizeOfFirst(const Pieces& queue) {
   const auto last = std::find_if(queue.begin(), queue.end(),
                                  [](const Piece& p) { return p.is_last; });
@@ -187,6 +192,7 @@ bool RowLeases::TryDeal(Task& task) {
     num_leased_ += piece.num_rows();
     task.queue.push_back(piece);
   }
+  if (!lease.empty()) ++num_leases_;
   return !lease.empty();
 }
 
@@ -225,6 +231,7 @@ RowLeases::Pieces RowLeases::PopBegun(Task& task) {
   Pieces lease(task.queue.begin(), end);
   task.queue.erase(task.queue.begin(), end);
   num_leased_ -= RowsOf(lease);
+  if (!lease.empty()) --num_leases_;
   return lease;
 }
 
@@ -300,6 +307,7 @@ bool RowLeases::TryReclaim(const TaskKey& task) {
   entry.queue.insert(entry.queue.begin(), lapsed.lease.begin(),
                      lapsed.lease.end());
   num_leased_ += rows;
+  ++num_leases_;
   if (lapsed.may_repeat) repeated_ -= rows;
   entry.has_begun = true;
   ++num_begun_;
@@ -343,6 +351,7 @@ void RowLeases::ReturnFrom(Task& task, size_t i) {
   const Pieces leases(begin, task.queue.end());
   task.queue.erase(begin, task.queue.end());
   num_leased_ -= RowsOf(leases);
+  num_leases_ -= NumLast(leases);
   Return(leases);
 }
 
@@ -400,8 +409,7 @@ StreamPass RowLeases::PassBefore(int64_t place) const {
 size_t RowLeases::NumLeases(const TaskKey& task) const {
   const Task* const entry = Find(task);
   if (entry == nullptr) return 0;
-  return std::count_if(entry->queue.begin(), entry->queue.end(),
-                       [](const Piece& p) { return p.is_last; });
+  return NumLast(entry->queue);
 }
 
 int64_t RowLeases::NumRowsOf(const TaskKey& task) const {

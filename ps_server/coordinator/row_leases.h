@@ -127,6 +127,8 @@ class RowLeases {
   // The tasks that have begun a lease, in order.
   std::vector<TaskKey> Beginners() const;
   int64_t num_begun() const { return num_begun_; }
+  // Leases that are not begun.
+  int64_t num_waiting() const { return num_leases_ - num_begun_; }
   // Rows that may be dealt, those of leases that are not begun aside.
   int64_t NumLeft() const;
   RowCounts Counts() const;
@@ -160,6 +162,8 @@ class RowLeases {
 
   static Piece MakePiece(int64_t first, int64_t rows);
   static int64_t RowsOf(const Pieces& pieces);
+  // The number of leases that end in them.
+  static int64_t NumLast(const Pieces& pieces);
   // The number of pieces of a queue's first lease.
   static size_t SizeOfFirst(const Pieces& queue);
   static std::vector<RowLease> ToLeases(const Pieces& queue);
@@ -189,11 +193,12 @@ class RowLeases {
   RowSet returned_;
   absl::node_hash_map<TaskKey, Task> tasks_;
   std::map<TaskKey, Lapsed> lapsed_;
-  int64_t num_leased_ = 0;      // rows
-  int64_t num_begun_ = 0;       // leases
+  int64_t num_leased_ = 0;  // rows
+  int64_t num_leases_ = 0;
+  int64_t num_begun_ = 0;
   int64_t step_rows_ = 0;       // the sum of all tasks'
   int64_t most_step_rows_ = 0;  // of one task, ever
-  int64_t known_from_ = 0;  // as RowLedger's
+  int64_t known_from_ = 0;      // as RowLedger's
   int64_t repeated_ = 0;
   int64_t skipped_ = 0;
   std::map<int64_t, int64_t> passes_;  // pass to its first place

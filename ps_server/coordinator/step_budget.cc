@@ -1,5 +1,6 @@
 #include "ps_server/coordinator/step_budget.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -59,8 +60,9 @@ absl::Status StepBudget::ChangeStop(const CommitEpochRequest& commit) {
 
 void StepBudget::Clear() { *this = StepBudget(); }
 
-bool StepBudget::IsStepLeft() const {
-  return max_steps_ == 0 || steps_ + outstanding_ < max_steps_;
+int64_t StepBudget::grants_left() const {
+  if (max_steps_ == 0) return kMaxCount;
+  return std::max<int64_t>(0, max_steps_ - steps_ - outstanding_);
 }
 
 bool StepBudget::TryGrant() {

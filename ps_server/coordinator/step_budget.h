@@ -37,9 +37,11 @@ class StepBudget {
   // Counts a step and its examples and ends its grant.
   void Report(int64_t examples);
 
-  bool IsStepLeft() const;
+  bool IsStepLeft() const { return grants_left() > 0; }
   // No step is left, and none granted.
   bool IsUsedUp() const { return outstanding_ == 0 && !IsStepLeft(); }
+  // Those that may still be taken; kMaxCount without stop.steps.
+  int64_t grants_left() const;
   // The rows of stop.epochs; kMaxCount if there is no such limit.
   int64_t row_limit() const { return row_limit_; }
 

@@ -237,8 +237,15 @@ bool RoundsGate::TryBegin(const TaskKey& task) {
 }
 
 bool RoundsGate::TryOpen() {
-  if (!DealFirsts() || !job_.budget->TryGrant()) return false;
-  rows_.DealAhead(Expected());
+  if (!job_.budget->TryGrant()) return false;
+  const int64_t rounds_left = job_.budget->grants_left();
+  // Who is slow may have more ahead than there are rounds.
+  if (rounds_left < leases_.WishOf({}).ahead) leases_.Recall();
+  if (!DealFirsts()) {
+    job_.budget->Return();
+    return false;
+  }
+  rows_.DealAhead(Expected(), rounds_left);
   rounds_.Open();
   return true;
 }

@@ -9,7 +9,12 @@ namespace muster {
 bool StepGrants::TryTake(const TaskKey& task) {
   if (Has(task)) return true;
   if (!budget_.TryGrant()) return false;
-  bool has_rows = leases_.TryReclaim(task) || leases_.TryDealFirst(task);
+  const bool has_own = leases_.TryReclaim(task) || leases_.NumLeases(task) > 0;
+  // There would be no step for some of those that are not begun.
+  if (!has_own && leases_.num_waiting() > budget_.grants_left()) {
+    leases_.Recall();
+  }
+  bool has_rows = has_own || leases_.TryDealFirst(task);
   if (!has_rows) {
     leases_.Recall();
     has_rows = leases_.TryDealFirst(task);
@@ -20,7 +25,9 @@ bool StepGrants::TryTake(const TaskKey& task) {
   }
   leases_.Begin(task);
   const auto wanted = static_cast<size_t>(leases_.WishOf(task).ahead) + 1;
-  while (leases_.NumLeases(task) < wanted && leases_.TryDealAhead(task)) {
+  while (leases_.NumLeases(task) < wanted &&
+         leases_.num_waiting() < budget_.grants_left() &&
+         leases_.TryDealAhead(task)) {
   }
   return true;
 }

@@ -106,6 +106,9 @@ absl::StatusOr<RowLedger> ReadPositions(const CheckpointManifest& manifest,
   RowLedger ledger;
   ledger.set_front(first + smallest.rows);
   ledger.set_known_from(ledger.front());
+  // What faster workers had read beyond it.
+  ledger.set_repeated(
+      std::max<int64_t>(manifest.examples() - ledger.front(), 0));
   if (rows.order == RowOrder::kStream) {
     StreamPass* const pass = ledger.add_passes();
     pass->set_pass(smallest.epoch);

@@ -67,9 +67,9 @@ std::string DescribeTrainedRows(const JobState& job, bool skips_bad_records) {
   const RowCounts& rows = job.rows();
   std::string line;
   if (job.stop_reason() != "epochs" || rows.done() > WantedRows(job) ||
-      KnownRows(job) <= 0) {
-    line = absl::StrCat(rows.done(), " examples were trained on, ",
-                        Epochs(static_cast<double>(rows.done()) /
+      KnownRows(job) <= 0 || *left >= rows.epoch_rows()) {
+    line = absl::StrCat(job.examples(), " examples were trained on, ",
+                        Epochs(static_cast<double>(job.examples()) /
                                static_cast<double>(rows.epoch_rows())),
                         " of ", rows.epoch_rows());
   } else {

@@ -30,6 +30,7 @@ absl::Status PlacedTraining::FitOptimizer(const BatchPlan& shape,
       training->replication().has_sync()) {
     epoch_.update_rows = 0;
   }
+  RETURN_IF_ERROR(CheckUpdateRows(shape, epoch_.update_rows, num_examples));
   RETURN_IF_ERROR(CheckEpochs(training->stop(), num_examples));
   RETURN_IF_ERROR(FitScheduleToTraining(training->stop(), epoch_,
                                         training->mutable_optimizer()));

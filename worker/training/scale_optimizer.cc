@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/scale_learning_rate.h"
 
@@ -17,6 +19,24 @@ int64_t UpdateRows(const ReplicationSpec& replication, const BatchPlan& shape) {
     return shape.worker_rows() * sync.total_replicas();
   }
   return shape.global_rows();
+}
+
+absl::Status CheckUpdateRows(const BatchPlan& shape, int64_t update_rows,
+                             int64_t num_examples) {
+  if (num_examples == 0 || update_rows <= num_examples) return absl::OkStatus();
+  const int64_t workers = update_rows / shape.worker_rows();
+  const int64_t batches = workers * shape.worker_batches();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input.batch_size: ", workers, " worker(s) with ", shape.worker_batches(),
+      " batch(es) of ", shape.batch_size, " want ", update_rows,
+      " training examples for one update, the data set has ", num_examples,
+      num_examples >= batches
+          ? absl::StrCat(": --set=input.batch_size=", num_examples / batches,
+                         ", or, where that is set, "
+                         "--set=input.global_batch_size=",
+                         num_examples / batches * batches)
+          : ", fewer than batches: train with fewer workers, towers or "
+            "accumulated batches"));
 }
 
 absl::StatusOr<std::string> ScaleOptimizer(const BatchPlan& shape,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/training.pb.h"
 #include "worker/tower/batch_plan.h"
@@ -16,6 +17,11 @@ namespace muster {
 // all workers. A step of sync that closes with fewer, because workers are lost,
 // has fewer rows: the number stays that of the whole job.
 int64_t UpdateRows(const ReplicationSpec& replication, const BatchPlan& shape);
+
+// Errors: InvalidArgument with a batch size that fits, if the data set has
+// fewer rows than an update. 0 of either: not known.
+absl::Status CheckUpdateRows(const BatchPlan& shape, int64_t update_rows,
+                             int64_t num_examples);
 
 // Carries out optimizer.learning_rate_scaling for the job's UpdateRows, in the
 // one TrainingSpec that shards, checkpoints, curves and fingerprints are made

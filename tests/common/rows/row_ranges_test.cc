@@ -48,7 +48,7 @@ TEST(RowRangesTest, OtherRowsOrAnotherOrder_AreAnotherLease) {
 }
 
 TEST(RowRangesTest, RowsOfAStepFromOutside_AreInRange) {
-  EXPECT_OK(CheckRows(LeaseOf({{0, 1}, {5, 2}})));
+  EXPECT_THAT(CheckRows(LeaseOf({{0, 1}, {5, 2}})), IsOk());
   EXPECT_FALSE(CheckRows(LeaseOf({{0, 0}})).ok());
   EXPECT_FALSE(CheckRows(LeaseOf({{-1, 2}})).ok());
   EXPECT_FALSE(CheckRows(LeaseOf({{1, INT64_MAX}})).ok());
@@ -58,8 +58,8 @@ TEST(RowRangesTest, RowsOfAStepFromOutside_AreInRange) {
 }
 
 TEST(RowRangesTest, LedgerWithRangesInOrder_IsTaken) {
-  EXPECT_OK(CheckLedger(RowLedger()));
-  EXPECT_OK(CheckLedger(LedgerOf(100, {{0, 10}, {90, 10}})));
+  EXPECT_THAT(CheckLedger(RowLedger()), IsOk());
+  EXPECT_THAT(CheckLedger(LedgerOf(100, {{0, 10}, {90, 10}})), IsOk());
 }
 
 TEST(RowRangesTest, LedgerThatCannotBe_IsRefusedWithItsField) {

@@ -20,7 +20,6 @@ class CoordinatorStepsRandomTest : public CoordinatorTest,
   static constexpr int kTasks = 4;
   static constexpr int64_t kStop = 200;
   static constexpr int64_t kRows = 2003;
-  static constexpr int64_t kStepRows[kTasks] = {10, 10, 7, 3};
 
   struct Task {
     uint64_t incarnation = 0;
@@ -64,7 +63,7 @@ class CoordinatorStepsRandomTest : public CoordinatorTest,
 
   StepReply Send(int i, int64_t step) {
     StepRequest request = MakeStep(SenderOf(i), step);
-    request.set_step_rows(kStepRows[i]);
+    request.set_step_rows(step_rows_[i]);
     request.set_leases_ahead(i % 3);
     request.set_examples(step == 0 ? 0 : NumRows(tasks_[i].lease));
     if (step > 0) *request.mutable_rows() = tasks_[i].lease;
@@ -151,6 +150,11 @@ class CoordinatorStepsRandomTest : public CoordinatorTest,
       leased += worker.leased_rows();
     }
     ASSERT_EQ(state.rows().leased(), leased);
+    if (step_limit_ > 0) {
+      ASSERT_LE(leased + state.rows().returned(),
+                10 * (step_limit_ - coordinator_.global_step()))
+          << "rows that no step is left for";
+    }
   }
 
   // What is not trained on is in the ledger, and nothing else.
@@ -191,8 +195,10 @@ class CoordinatorStepsRandomTest : public CoordinatorTest,
   }
 
   std::mt19937 random_{static_cast<unsigned>(GetParam())};
+  std::vector<int64_t> step_rows_ = {10, 10, 7, 3};
   std::vector<Task> tasks_ = std::vector<Task>(kTasks);
   std::set<int64_t> trained_;
+  int64_t step_limit_ = 0;  // of a job whose steps all have 10 rows
   int64_t cuts_ = 0;
 };
 
@@ -202,6 +208,17 @@ TEST_P(CoordinatorStepsRandomTest, KeepsTheGlobalStepExact) {
   StartTasks(stop);
   Run(5000);
   EXPECT_EQ(coordinator_.global_step(), kStop);
+}
+
+TEST_P(CoordinatorStepsRandomTest, StepsOfOneLength_LeaveNoRowBehind) {
+  step_rows_.assign(kTasks, 10);
+  step_limit_ = kStop;
+  StopSpec stop;
+  stop.set_steps(kStop);
+  StartTasks(stop);
+  Run(5000);
+  EXPECT_EQ(trained_.size(), 10 * kStop);
+  EXPECT_EQ(*trained_.rbegin(), 10 * kStop - 1);
 }
 
 TEST_P(CoordinatorStepsRandomTest, TrainsOnEachRowOnce) {

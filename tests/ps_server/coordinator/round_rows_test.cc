@@ -29,7 +29,7 @@ TEST_F(RoundRowsTest, RowsGoByTheTasksOrder) {
   Start(kMaxCount);
   leases_.SetWish(kC, {10, 2});  // It alone has asked.
   ASSERT_TRUE(rows_.DealFirsts(kAll, 3));
-  rows_.DealAhead(kAll);
+  rows_.DealAhead(kAll, kMaxCount);
   EXPECT_EQ(Of(kA), "0+10 30+10 60+10");
   EXPECT_EQ(Of(kC), "20+10 50+10 80+10");
   for (const TaskKey& task : kAll) {
@@ -37,7 +37,7 @@ TEST_F(RoundRowsTest, RowsGoByTheTasksOrder) {
     leases_.Finish(task);
   }
   ASSERT_TRUE(rows_.DealFirsts(kAll, 3));
-  rows_.DealAhead(kAll);
+  rows_.DealAhead(kAll, kMaxCount);
   EXPECT_EQ(Of(kB), "40+10 70+10 100+10");
 }
 
@@ -45,8 +45,18 @@ TEST_F(RoundRowsTest, NothingIsAheadInTheLastRound) {
   Start(/*limit=*/65);
   leases_.SetWish(kA, {10, 1});
   ASSERT_TRUE(rows_.DealFirsts(kAll, 3));
-  rows_.DealAhead(kAll);
+  rows_.DealAhead(kAll, kMaxCount);
   EXPECT_EQ(leases_.NumLeft(), 35) << "the last round's";
+}
+
+TEST_F(RoundRowsTest, NothingIsAheadOfMoreRoundsThanThereAre) {
+  Start(kMaxCount);
+  leases_.SetWish(kA, {10, 3});
+  ASSERT_TRUE(rows_.DealFirsts(kAll, 3));
+  rows_.DealAhead(kAll, /*rounds=*/0);
+  EXPECT_EQ(Of(kA), "0+10");
+  rows_.DealAhead(kAll, /*rounds=*/1);
+  EXPECT_EQ(Of(kA), "0+10 30+10");
 }
 
 TEST_F(RoundRowsTest, RoundWithoutEnoughRows_CannotOpen) {

@@ -12,6 +12,7 @@ JobState Ended(double epochs, int64_t done) {
   job.mutable_stop()->set_epochs(epochs);
   job.mutable_rows()->set_epoch_rows(60000);
   job.mutable_rows()->set_done(done);
+  job.set_examples(done);
   return job;
 }
 
@@ -65,6 +66,11 @@ TEST(TrainedRowsTest, RowsOfAnotherDataSetBefore_AreNotClaimed) {
   job.mutable_rows()->set_known_from(300001);
   EXPECT_EQ(DescribeTrainedRows(job),
             "360000 examples were trained on, 6 epochs of 60000");
+}
+
+TEST(TrainedRowsTest, EpochWithoutAStep_IsNotClaimed) {
+  EXPECT_EQ(DescribeTrainedRows(Ended(2, 40000)),
+            "40000 examples were trained on, 0.6667 epochs of 60000");
 }
 
 TEST(TrainedRowsTest, OtherEnd_ClaimsNoEpochs) {

@@ -43,6 +43,17 @@ TEST(ScaleOptimizerTest, AnUpdateIsAllAggregatedPushesInSync) {
   EXPECT_EQ(RowsOf("sync { replicas_to_aggregate: 1 total_replicas: 4 }"), 64);
 }
 
+TEST(ScaleOptimizerTest, FewerRowsThanAnUpdate_AreRefusedWithABatchThatFits) {
+  EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, 256), IsOk());
+  EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, /*num_examples=*/0), IsOk());
+  EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, 255).message(),
+              HasSubstr("4 worker(s) with 8 batch(es) of 8 want 256 training "
+                        "examples for one update, the data set has 255: "
+                        "--set=input.batch_size=7,"));
+  EXPECT_THAT(CheckUpdateRows(FourWorkers(), 256, 31).message(),
+              HasSubstr("train with fewer workers"));
+}
+
 TEST(ScaleOptimizerTest, LeavesTheRateOfTheWholeJobInTheTraining) {
   TrainingSpec training;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
