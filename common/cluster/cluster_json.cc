@@ -90,15 +90,25 @@ absl::StatusOr<ClusterSpec> ParseJobs(const JsonValue& value) {
     return WantedKind(value, "the cluster", "an object with the jobs");
   }
   ClusterDef def;
+  const JsonValue* empty_workers = nullptr;
   for (const auto& [key, job_value] : value.members) {
     const auto name = ParseJobName(EscapeForLog(key));
     if (!name.ok()) return ErrorAt(job_value, name.status().message());
     JobDef* job = def.add_job();
     job->set_name(*name);
     RETURN_IF_ERROR(ParseJob(job_value, job));
+    if (*name == kWorkerJob && job->tasks().empty() && !job->any_task()) {
+      empty_workers = &job_value;
+    }
   }
   const auto spec = ClusterSpec::Create(def);
   if (!spec.ok()) return ErrorAt(value, spec.status().message());
+  if (spec->takes_any_worker() && empty_workers != nullptr) {
+    // Workers may have been meant to be filled in.
+    return ErrorAt(*empty_workers,
+                   "job 'worker' lists no task; give tasks, or \"any\" for "
+                   "workers that come and go");
+  }
   return spec;
 }
 

@@ -265,10 +265,21 @@ absl::Status CheckReach(const ClusterSource& source) {
 // worker where any may come.
 bool MayBeUnlisted(const ClusterSpec& spec, const TaskId& task) {
   if (task.job() == kWorkerJob) {
-    return spec.takes_any_worker() && task.index() < ClusterSpec::kMaxTasks;
+    return spec.takes_any_worker();
   }
   return task.job() == kEvaluatorJob && task.index() == 0 &&
          spec.tasks(kEvaluatorJob).empty();
+}
+
+absl::Status CheckIndexOfAny(const ClusterSpec& spec, const TaskId& task) {
+  if (task.job() != kWorkerJob || !spec.takes_any_worker() ||
+      task.index() < ClusterSpec::kMaxTasks) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "own task, in a cluster that takes any worker: --task_index must be 0 "
+      "to ",
+      ClusterSpec::kMaxTasks - 1, ", or ", kAnyTask, ", found ", task.index()));
 }
 
 // The cluster of this source, with somebody who holds the parameters.
@@ -328,6 +339,7 @@ absl::StatusOr<ResolvedCluster> ResolveCluster(const ClusterOptions& options) {
   RETURN_IF_ERROR(CheckAllAgree(sources));
   ASSIGN_OR_RETURN(const TaskId task, OwnTask(options, sources, *decides));
   ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(*decides, options));
+  RETURN_IF_ERROR(CheckIndexOfAny(spec, task));
   const auto address = spec.AddressOf(task);
   if (!address.ok() && !MayBeUnlisted(spec, task)) {
     return Annotate(address.status(),

@@ -43,7 +43,8 @@ std::string DescribeMissingModel(const std::vector<TaskKey>& expected,
     return NamesAndDeed({chief}, "to initialize or restore the model");
   }
   if (expected.empty()) {
-    return "a chief to come and to initialize or restore the model";
+    return "a chief, which is started with --task_index=0, to come and to "
+           "initialize or restore the model";
   }
   std::vector<TaskKey> missing;
   for (const TaskKey& task : expected) {

@@ -206,7 +206,6 @@ absl::Time Coordinator::NextDeadline() const {
   return std::min(
       {save, watches_.NextDeadline(), steps_.NextDeadline(),
        end_.NextDeadline(), job_.versions().NextDeadline(),
-       numbers_.NextDeadline(),
        job_.members().OldestWord() + job_.options().worker_timeout});
 }
 
@@ -227,7 +226,6 @@ void Coordinator::Tick(absl::Time now) {
     steps_.ReturnGrant(worker, LeaveReason::kIsLost, now);
   }
   job_.versions().Tick(now);
-  numbers_.Tick(now);
   steps_.Tick(now);
   end_.Check(now);
   CheckSave(now);
@@ -313,6 +311,7 @@ absl::StatusOr<CommitEpochReply> Coordinator::CommitEpoch(
     if (task != 0) end_.listeners().Expect({kPsJob, task}, incarnation, now);
   }
   job_.members().Restore(request);
+  numbers_.OnCommit(request.global_step() > 0, now);
   job_.SetPhase(RUNNING);
   end_.Check(now);
   if (phase() == RUNNING && !request.reached().empty()) {

@@ -46,7 +46,8 @@ struct WatchAnswer {
 //
 //   request     | INITIAL        | RUNNING        | STOPPING      | DONE
 //   ------------+----------------+----------------+---------------+-----------
-//   AssignTask  | the worker's index is kept for it
+//   AssignTask  | Unavailable, until the first commit; then the worker's index
+//               | is kept for it
 //   Register    | a member, if Admission and TaskGuard let it in | told so, or
 //               |                |                |               | INITIAL
 //   Watch       | answered when the state changes, and in time
@@ -173,7 +174,7 @@ class Coordinator {
   // No task is here, and none has ever had a model.
   bool IsVoid() const {
     return phase() != RUNNING && job_.epoch().committed() == 0 &&
-           !job_.members().IsAnyWaitedFor() && !numbers_.IsKept();
+           !job_.members().IsAnyWaitedFor();
   }
   // As JobState.abandoned.
   const std::string& abandoned() const { return end_.abandoned(); }

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 
 namespace muster {
@@ -22,10 +22,16 @@ Use UseOf(const CoordinatorWorker& task) {
 
 }  // namespace
 
+void TaskNumbers::OnCommit(bool is_restored, absl::Time now) {
+  if (known_at_ != absl::InfiniteFuture()) return;
+  known_at_ = is_restored ? now + kReturn : now;
+}
+
 absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
                                             const Members& members,
                                             absl::Time now) {
-  Tick(now);
+  RETURN_IF_ERROR(CheckKnown(now));
+  Release(members, now);
   for (auto& [index, kept] : kept_) {
     if (kept.incarnation != incarnation) continue;
     kept.until = now + kReserved;
@@ -35,9 +41,7 @@ absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
   for (const auto& [key, worker] : members) {
     const auto index = static_cast<size_t>(key.second);
     if (key.first != kWorkerJob || index >= uses.size()) continue;
-    if (worker.registered && worker.sender.incarnation() == incarnation) {
-      return key.second;
-    }
+    if (worker.sender.incarnation() == incarnation) return key.second;
     uses[index] = UseOf(worker);
   }
   for (const auto& [index, kept] : kept_) uses[index] = Use::kTaken;
@@ -52,18 +56,27 @@ absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
   return index;
 }
 
-void TaskNumbers::Tick(absl::Time now) {
-  for (auto it = kept_.begin(); it != kept_.end();) {
-    it = now >= it->second.until ? kept_.erase(it) : std::next(it);
-  }
+absl::Status TaskNumbers::CheckKnown(absl::Time now) const {
+  if (now >= known_at_) return absl::OkStatus();
+  return absl::UnavailableError(
+      known_at_ == absl::InfiniteFuture()
+          ? "no worker is numbered before the chief, which is started with "
+            "--task_index=0, has initialized or restored the model"
+          : absl::StrCat("no worker is numbered for ",
+                         absl::FormatDuration(kReturn),
+                         " after the model was restored, in which those of "
+                         "before come back"));
 }
 
-absl::Time TaskNumbers::NextDeadline() const {
-  absl::Time deadline = absl::InfiniteFuture();
-  for (const auto& [index, kept] : kept_) {
-    deadline = std::min(deadline, kept.until);
+void TaskNumbers::Release(const Members& members, absl::Time now) {
+  for (auto it = kept_.begin(); it != kept_.end();) {
+    const auto& [index, kept] = *it;
+    const CoordinatorWorker* const task = members.Find({kWorkerJob, index});
+    const bool has_come =
+        task != nullptr && (task->sender.incarnation() == kept.incarnation ||
+                            task->IsRetired(kept.incarnation));
+    it = has_come || now >= kept.until ? kept_.erase(it) : std::next(it);
   }
-  return deadline;
 }
 
 }  // namespace muster

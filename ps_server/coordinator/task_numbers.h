@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ps_server/coordinator/members.h"
@@ -15,21 +16,22 @@ namespace muster {
 // clock.
 class TaskNumbers {
  public:
-  // So long an index is kept for who was given it and has not registered.
-  static constexpr absl::Duration kReserved = absl::Seconds(10);
+  // So long an index is kept for who was given it and has not registered: it
+  // opens its data in between.
+  static constexpr absl::Duration kReserved = absl::Minutes(10);
+  // So long after the first commit, if that restored a model, workers that the
+  // former start of ps task 0 knew come back.
+  static constexpr absl::Duration kReturn = absl::Seconds(5);
+
+  // The chief has committed an epoch, of a model that is restored or new.
+  void OnCommit(bool is_restored, absl::Time now);
 
   // The index that this start has, or was given; else the first that no task
   // has or had; without such a one that of a task that has finished, at last
-  // that of one that is lost. Errors: ResourceExhausted.
+  // that of one that is lost. Errors: ResourceExhausted; Unavailable until it
+  // is known who has an index.
   absl::StatusOr<int32_t> Assign(uint64_t incarnation, const Members& members,
                                  absl::Time now);
-
-  // Forgets those who have had time to register.
-  void Tick(absl::Time now);
-  // When Tick next changes something; InfiniteFuture if never.
-  absl::Time NextDeadline() const;
-  // Is an index kept for anybody?
-  bool IsKept() const { return !kept_.empty(); }
 
  private:
   struct Kept {
@@ -37,6 +39,12 @@ class TaskNumbers {
     absl::Time until;
   };
 
+  absl::Status CheckKnown(absl::Time now) const;
+  // Forgets those who have registered, or have had time to.
+  void Release(const Members& members, absl::Time now);
+
+  // When all who have an index are known; InfiniteFuture before a commit.
+  absl::Time known_at_ = absl::InfiniteFuture();
   // By index.
   std::map<int32_t, Kept> kept_;
 };

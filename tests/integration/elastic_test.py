@@ -8,24 +8,25 @@ import signal
 from tests.integration import harness
 
 ROWS = 60000
-EPOCHS = 2
 
 
 class ElasticTest(harness.TestCase):
 
-    def begin(self, replication):
+    def begin(self, replication, epochs):
         """A ps, the chief and one more worker, which train."""
+        self.rows = ROWS * epochs
         port, = harness.free_ports(1)
         self.cluster = self.write("cluster.json", json.dumps(
             {"ps": ["127.0.0.1:%d" % port], "worker": "any"}))
         training = harness.softmax_regression(
             0, batch_size=8, examples=ROWS, more=replication).replace(
-                "stop { steps: 0 }", "stop { epochs: %d }" % EPOCHS)
+                "stop { steps: 0 }", "stop { epochs: %d }" % epochs)
         self.flags = self.training_flags(training, "train",
                                          "--progress_every=0.05")
         self.ps = self.start_ps(self.cluster, 0, "--worker_timeout=2s")
         self.chief = self.start_worker(self.cluster, 0, *self.flags)
         self.first = self.come()
+        self.assertEqual(self.number_of(self.first), 1)
         self.await_steps(self.first)
 
     def come(self):
@@ -43,13 +44,12 @@ class ElasticTest(harness.TestCase):
         self.assertEqual(self.chief.wait(), 0, self.chief.output)
         self.assertEqual(self.ps.wait(), 0)
         line = re.search("each of %d examples was trained on %d times.*" % (
-            ROWS, EPOCHS), self.chief.output)
+            ROWS, self.rows // ROWS), self.chief.output)
         self.assertTrue(line, self.chief.output)
         return line.group()
 
     def test_sync_has_the_workers_that_are_there(self):
-        self.begin("replication { sync { min_replicas: 2 } }")
-        self.assertEqual(self.number_of(self.first), 1)
+        self.begin("replication { sync { min_replicas: 2 } }", epochs=2)
         # Rounds wait for the chief meanwhile.
         self.chief.send(signal.SIGSTOP)
         others = [self.come() for _ in range(2)]
@@ -69,20 +69,18 @@ class ElasticTest(harness.TestCase):
         result = self.result("train")
         self.assertEqual(result["examples_repeated"], 0)
         self.assertEqual(result["examples"] + result["examples_left"],
-                         ROWS * EPOCHS)
+                         self.rows)
         self.assertLess(result["examples_left"], 16)
 
     def test_async_deals_on_what_one_that_leaves_gives_back(self):
-        self.begin("replication { async {} }")
-        drained = self.come()
-        self.await_steps(drained)
+        # Long enough for three to come.
+        self.begin("replication { async {} }", epochs=4)
+        drained, killed, new = others = [self.come() for _ in range(3)]
+        for other in others:
+            self.await_steps(other)
         drained.send(signal.SIGTERM)
         self.assertEqual(drained.wait(), 143)
-        killed = self.come()
-        self.await_steps(killed)
         killed.kill()
-        new = self.come()
-        self.await_steps(new)
         line = self.end()
         for worker in (self.first, new):
             self.assertEqual(worker.wait(), 0)
@@ -91,7 +89,7 @@ class ElasticTest(harness.TestCase):
         self.assertLessEqual(result["examples_repeated"], 8)
         self.assertEqual("once more" in line, result["examples_repeated"] > 0)
         self.assertEqual(result["examples"] + result["examples_left"],
-                         ROWS * EPOCHS + result["examples_repeated"])
+                         self.rows)
 
     def test_a_task_that_has_no_number_wants_a_cluster_that_takes_any(self):
         code, output = self.run_to_end("worker", [

@@ -78,7 +78,8 @@ absl::Status Show(const VerbCall& call, VerbResult* result) {
 
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
     "namespace show",
-    {"NAME", "shows a namespace's job, its workers, and each ps task's part.",
+    {"NAME ('': the nameless namespace)",
+     "shows a namespace's job, its workers, and each ps task's part.",
      NamespaceCalls::Flags(), 1, 1, &Show});
 
 }  // namespace

@@ -92,7 +92,11 @@ void Restoring::WaitForChief() {
   const std::string chief = TaskName(core_.options().chief_task);
   if (state.phase() == INITIAL) {
     return core_.WaitFor(
-        absl::StrCat(chief, " to initialize or restore the model"));
+        absl::StrCat(chief,
+                     core_.options().takes_any_worker
+                         ? ", which is started with --task_index=0,"
+                         : "",
+                     " to initialize or restore the model"));
   }
   PeerTable& peers = core_.peers();
   for (int i = 0; i < peers.size(); ++i) {

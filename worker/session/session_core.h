@@ -29,6 +29,8 @@ class SessionCore {
     bool chief = false;
     // For the text of waiting lines.
     TaskId chief_task;
+    // Workers come and go, and who starts one may not know of the chief.
+    bool takes_any_worker = false;
     // "host:port" by ps task; {""} in this process.
     std::vector<std::string> ps_addresses;
     // The ps task in this process, in all-reduce; -1 if there is none.

@@ -35,6 +35,18 @@ TEST(ClusterJsonTest, ReadsWorkersThatComeAndGo) {
   EXPECT_TRUE(source->spec->takes_any_worker());
 }
 
+TEST(ClusterJsonTest, AnEmptyListOfWorkers_IsNotAnyWorker) {
+  for (const char* const workers : {"[]", "{}"}) {
+    EXPECT_THAT(
+        ParseClusterJson(
+            absl::StrCat(R"({"ps": ["h0:1"], "worker": )", workers, "}"), "c"),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("c:1:28: job 'worker' lists no task; give tasks, or "
+                           "\"any\"")));
+  }
+  EXPECT_THAT(ParseClusterJson(R"({"ps": ["h0:1"]})", "c"), IsOk());
+}
+
 TEST(ClusterJsonTest, ReadsSparseMapsUnderClusterKey) {
   const auto source = ParseClusterJson(
       R"({"cluster": {"ps": {"0": "h0:1"}, "worker": {"3": "w3:1"}}})", "c");

@@ -363,7 +363,8 @@ TEST(ClusterResolverTest, WhereAnyWorkerMayComeOneNamesItsNumber) {
               "/job:worker/task:5 by --ps_hosts and --worker_hosts");
     options.task_index = "4096";
     EXPECT_THAT(ResolveCluster(options),
-                StatusIs(absl::StatusCode::kInvalidArgument));
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("--task_index must be 0 to 4095")));
   }
 }
 

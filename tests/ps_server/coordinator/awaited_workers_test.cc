@@ -53,7 +53,8 @@ TEST(AwaitedWorkersTest, NamesTheChiefThatHasCome) {
 TEST(AwaitedWorkersTest, AClusterWithoutWorkersStillWaitsForAChief) {
   JobState state = State(INITIAL);
   EXPECT_EQ(DescribeAwaitedWorkers({}, state, false),
-            "a chief to come and to initialize or restore the model");
+            "a chief, which is started with --task_index=0, to come and to "
+            "initialize or restore the model");
   *state.mutable_chief() = Add(&state, 3)->sender();
   EXPECT_EQ(DescribeAwaitedWorkers({}, state, false),
             "/job:worker/task:3 to initialize or restore the model");

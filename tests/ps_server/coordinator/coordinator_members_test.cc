@@ -191,22 +191,31 @@ class AssignTaskTest : public CoordinatorTest {
 };
 
 TEST_F(AssignTaskTest, AWorkerThatRegisters_KeepsItsIndex) {
+  StartRun(1, 100);
   const auto first = coordinator_.AssignTask(Request(101), now_);
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(first->index(), 1);
-  EXPECT_FALSE(coordinator_.IsVoid()) << "an index is kept here";
   ASSERT_THAT(Register(worker_), IsOk());
-  Pass(TaskNumbers::kReserved / 2, {worker_});
-  Pass(TaskNumbers::kReserved / 2, {worker_});
+  now_ += TaskNumbers::kReserved;
   EXPECT_EQ(coordinator_.AssignTask(Request(102), now_)->index(), 2);
   EXPECT_EQ(coordinator_.AssignTask(Request(101), now_)->index(), 1);
 }
 
-TEST_F(AssignTaskTest, WithoutARegister_NothingIsKept) {
-  ASSERT_THAT(coordinator_.AssignTask(Request(101), now_), IsOk());
-  EXPECT_EQ(coordinator_.NextDeadline(), now_ + TaskNumbers::kReserved);
-  Pass(TaskNumbers::kReserved);
-  EXPECT_TRUE(coordinator_.IsVoid());
+TEST_F(AssignTaskTest, AfterARestart_IndicesOfLivingWorkersAreNotGiven) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  EXPECT_TRUE(absl::IsUnavailable(
+      coordinator_.AssignTask(Request(104), now_).status()));
+  epoch_ = Begin(chief_)->model_epoch();
+  CommitEpochRequest commit = MakeCommit(chief_, epoch_, 100);
+  commit.set_global_step(7);
+  // Worker 2 was there at the checkpoint.
+  *commit.add_workers()->mutable_sender() = MakeSender(2, 0);
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  EXPECT_TRUE(absl::IsUnavailable(
+      coordinator_.AssignTask(Request(104), now_).status()));
+  ASSERT_THAT(Register(worker_), IsOk());
+  now_ += TaskNumbers::kReturn;
+  EXPECT_EQ(coordinator_.AssignTask(Request(104), now_)->index(), 3);
 }
 
 TEST_F(AssignTaskTest, AnotherProtocolOrNoIncarnation_IsRefused) {
@@ -224,10 +233,12 @@ TEST_F(AssignTaskTest, AClusterThatListsItsWorkers_Refuses) {
   JobDef* const ps = options.cluster.add_job();
   ps->set_name("ps");
   (*ps->mutable_tasks())[0] = "host:1";
-  EXPECT_THAT(Coordinator(options).AssignTask(Request(101), now_), IsOk());
+  EXPECT_TRUE(absl::IsUnavailable(
+      Coordinator(options).AssignTask(Request(101), now_).status()));
   JobDef* const workers = options.cluster.add_job();
   workers->set_name("worker");
-  EXPECT_THAT(Coordinator(options).AssignTask(Request(101), now_), IsOk());
+  EXPECT_TRUE(absl::IsUnavailable(
+      Coordinator(options).AssignTask(Request(101), now_).status()));
   (*workers->mutable_tasks())[0] = "host:2";
   EXPECT_THAT(Coordinator(options).AssignTask(Request(101), now_),
               StatusIs(absl::StatusCode::kFailedPrecondition,

@@ -24,38 +24,76 @@ class TaskNumbersTest : public testing::Test {
     return numbers_.Assign(incarnation, members_, now_);
   }
 
+  void ExpectUnavailable(const std::string& words) {
+    EXPECT_THAT(Assign(1),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr(words)));
+  }
+
   absl::Time now_ = absl::UnixEpoch() + absl::Seconds(1000);
   Members members_;
   TaskNumbers numbers_;
 };
 
-TEST_F(TaskNumbersTest, TheFirstFreeIndex_IsGivenFromOneOn) {
+// The job has a new model.
+class RunningTaskNumbersTest : public TaskNumbersTest {
+ protected:
+  RunningTaskNumbersTest() { numbers_.OnCommit(/*is_restored=*/false, now_); }
+};
+
+TEST_F(TaskNumbersTest, BeforeAnEpoch_NobodyIsNumbered) {
+  ExpectUnavailable("the chief, which is started with --task_index=0");
+  numbers_.OnCommit(/*is_restored=*/false, now_);
+  EXPECT_EQ(*Assign(1), 1);
+}
+
+TEST_F(TaskNumbersTest, AfterARestore_LivingWorkersComeBackFirst) {
+  numbers_.OnCommit(/*is_restored=*/true, now_);
+  now_ += TaskNumbers::kReturn - absl::Milliseconds(1);
+  ExpectUnavailable("for 5s after the model was restored");
+  Join(1);
+  now_ += absl::Milliseconds(1);
+  EXPECT_EQ(*Assign(1), 2);
+  numbers_.OnCommit(/*is_restored=*/true, now_);
+  EXPECT_EQ(*Assign(1), 2) << "this ps knows all since the first commit";
+}
+
+TEST_F(RunningTaskNumbersTest, TheFirstFreeIndex_IsGivenFromOneOn) {
   EXPECT_EQ(*Assign(1), 1) << "0 is the chief's";
   EXPECT_EQ(*Assign(2), 2);
   Join(3);
   EXPECT_EQ(*Assign(3), 4);
 }
 
-TEST_F(TaskNumbersTest, TheSameStart_HasTheSameIndex) {
+TEST_F(RunningTaskNumbersTest, TheSameStart_HasTheSameIndex) {
   EXPECT_EQ(*Assign(7), 1);
   EXPECT_EQ(*Assign(7), 1);
   Join(3);
   EXPECT_EQ(*Assign(1003), 3) << "once it has registered, too";
 }
 
-TEST_F(TaskNumbersTest, AnIndexThatIsNotUsed_IsKeptForAWhile) {
+TEST_F(RunningTaskNumbersTest,
+       AWorkerThatOpensItsDataForMinutes_KeepsItsIndex) {
   EXPECT_EQ(*Assign(1), 1);
-  now_ += TaskNumbers::kReserved - absl::Milliseconds(1);
+  now_ += absl::Minutes(9);
   EXPECT_EQ(*Assign(2), 2);
-  EXPECT_EQ(numbers_.NextDeadline(), now_ + absl::Milliseconds(1));
-  now_ += absl::Milliseconds(1);
-  EXPECT_EQ(*Assign(3), 1);
-  now_ += TaskNumbers::kReserved;
-  numbers_.Tick(now_);
-  EXPECT_FALSE(numbers_.IsKept());
 }
 
-TEST_F(TaskNumbersTest, IndicesOfTasksThatLeft_AreGivenLast) {
+TEST_F(RunningTaskNumbersTest, AnIndexOfOneThatNeverCame_IsGivenInTheEnd) {
+  EXPECT_EQ(*Assign(1), 1);
+  now_ += TaskNumbers::kReserved;
+  EXPECT_EQ(*Assign(2), 1);
+}
+
+TEST_F(RunningTaskNumbersTest, WhoHasRegistered_KeepsItsIndexAsAMemberAlone) {
+  for (int32_t i = 1; i <= kLast; ++i) {
+    EXPECT_EQ(*Assign(1000 + i), i);
+    Join(i);
+  }
+  Join(7).state = MemberState::kFinished;
+  EXPECT_EQ(*Assign(1), 7);
+}
+
+TEST_F(RunningTaskNumbersTest, IndicesOfTasksThatLeft_AreGivenLast) {
   for (int32_t i = 0; i <= kLast; ++i) {
     if (i != 900) Join(i);
   }
@@ -69,7 +107,7 @@ TEST_F(TaskNumbersTest, IndicesOfTasksThatLeft_AreGivenLast) {
                                   HasSubstr("workers 1 to 4095")));
 }
 
-TEST_F(TaskNumbersTest, AnIndexOfTheManifest_IsNotFree) {
+TEST_F(RunningTaskNumbersTest, AnIndexOfTheManifest_IsNotFree) {
   CommitEpochRequest commit;
   *commit.add_workers()->mutable_sender() = MakeSender(1, 0);
   members_.Restore(commit);

@@ -138,17 +138,16 @@ TEST_F(CoordinationServerNamespacesTest, WhoAsksAloneOrIsRefused_MakesNoJob) {
   EXPECT_THAT(StateOf("a"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST_F(CoordinationServerNamespacesTest, WorkersThatAskForAnIndex_BringAJob) {
+TEST_F(CoordinationServerNamespacesTest, AWorkerBeforeTheChief_AsksAgain) {
   AssignTaskRequest ask;
   ask.set_protocol_version(kProtocolVersion);
   ask.set_namespace_("a");
-  for (const int index : {1, 2, 3}) {
-    ask.set_incarnation(100 + index);
-    const auto reply = AwaitCall(*server_, kAssignTaskCall, ask, Soon());
-    ASSERT_THAT(reply, IsOk());
-    EXPECT_EQ(reply->index(), index) << "the job is kept with its indices";
-  }
-  EXPECT_THAT(StateOf("a"), IsOk());
+  ask.set_incarnation(101);
+  EXPECT_THAT(AwaitCall(*server_, kAssignTaskCall, ask, Soon()),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("started with --task_index=0")));
+  EXPECT_THAT(StateOf("a"), StatusIs(absl::StatusCode::kFailedPrecondition))
+      << "it has brought no job";
 }
 
 TEST_F(CoordinationServerNamespacesTest, OneThatIsNotThereWantsARegister) {

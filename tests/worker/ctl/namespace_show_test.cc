@@ -29,5 +29,12 @@ TEST_F(NamespaceShowTest, NamesOneThatIsNotThere) {
   EXPECT_THAT(result.error, HasSubstr("no ps task has namespace 'b'"));
 }
 
+TEST_F(NamespaceShowTest, WithoutAName_SaysHowTheNamelessOneIsNamed) {
+  EXPECT_THAT(Run({"namespace", "show"}).error,
+              HasSubstr("wanted NAME ('': the nameless namespace), found 0"));
+  EXPECT_THAT(Run({"namespace", "show", "--help"}).out,
+              HasSubstr("NAME ('': the nameless namespace)"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -31,6 +31,7 @@ class SessionMachineTest : public ::testing::Test {
     options.self.set_index(chief ? 0 : 1);
     options.chief = chief;
     options.chief_task.set_job("worker");
+    options.takes_any_worker = takes_any_worker_;
     options.model_fingerprint = kFingerprint;
     options.max_wait = absl::Seconds(60);
     options.step_wait = step_wait_;
@@ -176,6 +177,7 @@ class SessionMachineTest : public ::testing::Test {
   absl::Duration step_wait_;
   JobGoal goal_;
   bool asks_before_takeover_ = false;
+  bool takes_any_worker_ = false;
   bool saves_ = false;
   int64_t saved_step_ = -1;
   std::string finished_;

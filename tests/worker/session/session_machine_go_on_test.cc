@@ -122,6 +122,16 @@ TEST_F(SessionMachineGoOnTest, AWorkerWaitsForTheChief) {
   EXPECT_NE(Said("/job:worker/task:0 to initialize or restore"), "");
 }
 
+TEST_F(SessionMachineGoOnTest, AWorkerOfAny_SaysHowTheChiefIsStarted) {
+  takes_any_worker_ = true;
+  Reopen(/*chief=*/false);
+  Send(RegisterEvent{Registered(Reopened(19))});
+  Pass(absl::Seconds(2));
+  EXPECT_NE(Said("/job:worker/task:0, which is started with --task_index=0, "
+                 "to initialize or restore"),
+            "");
+}
+
 TEST_F(SessionMachineGoOnTest, AShardThatLostItsModelIsRestored) {
   Reopen(/*chief=*/true);
   JobState state = Reopened(19);

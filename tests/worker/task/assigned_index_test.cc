@@ -108,6 +108,19 @@ TEST_F(AssignedIndexTest, APsThatIsNotThereYet_IsWaitedForByName) {
                     Contains("I no longer waiting")));
 }
 
+TEST_F(AssignedIndexTest, APsThatWaitsForTheChief_IsWaitedForInItsWords) {
+  int left = 30;
+  FakePs0 ps(
+      [&left](const AssignTaskRequest&) -> absl::StatusOr<AssignTaskReply> {
+        if (--left > 0) return absl::UnavailableError("the chief is to come");
+        return AssignTaskReply();
+      });
+  EXPECT_THAT(Acquire(&ps), IsOk());
+  EXPECT_THAT(lines_.lines(),
+              Contains(HasSubstr("waiting for /job:ps/task:0 at localhost:2222 "
+                                 "(the chief is to come)")));
+}
+
 TEST_F(AssignedIndexTest, APsThatNeverComes_IsGivenUp) {
   FakePs0 ps([](const AssignTaskRequest&) -> absl::StatusOr<AssignTaskReply> {
     return absl::UnavailableError("connection refused");
