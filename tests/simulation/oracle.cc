@@ -19,6 +19,23 @@ constexpr int64_t kPushesPerCheck = 4;
 
 }  // namespace
 
+// The starts of workers of which each shard that has parts has a mark.
+std::set<uint64_t> Oracle::MarkedStarts(
+    const CheckpointManifest& manifest) const {
+  std::map<uint64_t, int> marks;
+  int shards = 0;
+  for (const ShardCut& shard : manifest.shards()) {
+    if (model_->blocks_of[shard.ps_task()].empty()) continue;
+    ++shards;
+    for (const WorkerMark& mark : shard.marks()) ++marks[mark.incarnation()];
+  }
+  std::set<uint64_t> starts;
+  for (const auto& [start, count] : marks) {
+    if (count == shards) starts.insert(start);
+  }
+  return starts;
+}
+
 void Oracle::Fail(absl::string_view what) {
   simulator_->NoteText("BROKEN PROMISE", what);
   if (!violation_.empty()) return;
@@ -77,6 +94,9 @@ void Oracle::StepCompleted(const Sender& sender, int64_t epoch,
 }
 
 void Oracle::StepConfirmed(const StepRequest& request) {
+  if (request.abandoned()) {
+    uncounted_.insert({request.sender().incarnation(), request.step()});
+  }
   simulator_->Note("step confirmed", request.sender().task().index(),
                    request.model_epoch(), request.step(), request.abandoned());
 }
@@ -110,6 +130,8 @@ void Oracle::Saved(const std::string& path) {
     for (const auto& [part, held] : *rows) parts.push_back(held);
   }
   FailIfAny(rows_.CheckLedger(manifest.ledger(), parts));
+  FailIfAny(rows_.CheckNewest(manifest.ledger(), parts, MarkedStarts(manifest),
+                              uncounted_));
   if (NumDone(manifest.ledger()) != manifest.examples()) {
     Fail(absl::StrCat(path, " counts ", manifest.examples(), " rows, ",
                       NumDone(manifest.ledger()), " are done"));
@@ -119,8 +141,12 @@ void Oracle::Saved(const std::string& path) {
 void Oracle::CutConfirmed(uint64_t ps_incarnation,
                           const ConfirmCutRequest& request,
                           const ConfirmCutReply& reply) {
+  for (const HeldStep& held : request.held()) {
+    uncounted_.insert({held.sender().incarnation(), held.step()});
+  }
   Epoch& epoch = epochs_[{request.model_epoch(), ps_incarnation}];
   for (const HeldStep& held : reply.counted()) {
+    uncounted_.erase({held.sender().incarnation(), held.step()});
     epoch.completed.insert({held.sender().task().index(),
                             held.sender().incarnation(), held.step()});
   }

@@ -160,6 +160,7 @@ class Oracle {
   }
   // By part of the shard, whose values these are.
   std::map<int, HeldRows> RowsHeld(const SimPs& ps, const TensorValues& values);
+  std::set<uint64_t> MarkedStarts(const CheckpointManifest& manifest) const;
   // Of a ps task, as the checkpoint of this step was made of them.
   std::map<int, RowVisits> RestoredRows(int64_t global_step, int ps);
   // The job has no more rows left than it may leave out.
@@ -189,6 +190,9 @@ class Oracle {
   // Synchronous replication: the round of each step, by incarnation and step.
   std::map<std::pair<uint64_t, int64_t>, int64_t> round_of_;
   OracleRows rows_;
+  // The steps that were reported as given up, and those of cuts that the
+  // coordinator does not count.
+  PushSums::Steps uncounted_;
   // Bounded staleness.
   OracleClocks clocks_;
   int64_t newest_saved_ = -1;

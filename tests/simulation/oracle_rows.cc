@@ -65,6 +65,34 @@ RowVisits OracleRows::VisitsOf(const HeldRows& held) const {
   return visits;
 }
 
+std::string OracleRows::CheckNewest(const RowLedger& ledger,
+                                    const std::vector<HeldRows>& parts,
+                                    const std::set<uint64_t>& starts,
+                                    const PushSums::Steps& uncounted) const {
+  if (parts.empty()) return "";
+  std::map<uint64_t, int64_t> newest;
+  for (const auto& step : parts.front().steps) {
+    const bool is_whole = std::all_of(
+        parts.begin(), parts.end(),
+        [&step](const HeldRows& part) { return part.steps.count(step) > 0; });
+    if (is_whole && starts.count(step.first) > 0) {
+      newest[step.first] = step.second;
+    }
+  }
+  for (const auto& step : newest) {
+    const auto rows = rows_of_.find(step);
+    if (rows == rows_of_.end() || uncounted.count(step) > 0) continue;
+    for (int64_t i = 0; i < NumRows(rows->second); ++i) {
+      if (IsDone(ledger, PlaceOf(rows->second, i))) continue;
+      return absl::StrCat(Describe(ledger), " lacks ",
+                          DescribeRows(rows->second),
+                          ", which all shards hold in step ", step.second,
+                          " of incarnation ", step.first);
+    }
+  }
+  return "";
+}
+
 std::string OracleRows::CheckLedger(const RowLedger& ledger,
                                     const std::vector<HeldRows>& parts) const {
   const absl::Status checked = muster::CheckLedger(ledger);

@@ -39,6 +39,12 @@ class OracleRows {
   // more often than the ledger says.
   std::string CheckLedger(const RowLedger& ledger,
                           const std::vector<HeldRows>& parts) const;
+  // The ledger has the rows of the newest step that all parts hold of each
+  // start in `starts`, but for those in `uncounted`.
+  std::string CheckNewest(const RowLedger& ledger,
+                          const std::vector<HeldRows>& parts,
+                          const std::set<uint64_t>& starts,
+                          const PushSums::Steps& uncounted) const;
 
  private:
   // The leases of steps, by the worker's incarnation and the epoch.

@@ -457,8 +457,12 @@ void Simulation::CheckEnd(Job& job) {
 bool Simulation::DoOthersLackWorkers() {
   bool lacks = true;
   for (const auto& job : jobs_) {
-    // A late worker found a ps task 0 that knows nothing of the job.
-    const bool is_forgotten = job->scenario.is_open && IsChiefDone(*job);
+    // A worker came when all was done, to a ps task 0 that knows of nothing.
+    const Coordinator* const at_first =
+        ps_of_.at(0)->FindCoordinator(job->scenario.space);
+    const bool is_forgotten =
+        IsChiefDone(*job) &&
+        (at_first == nullptr || at_first->State().model_epoch() == 0);
     if (job->ended() || is_forgotten || TooFewAreLeft(*job)) continue;
     lacks = false;
     job->oracle.Fail("the job does not end");
