@@ -47,17 +47,21 @@ SessionMachine::Options MachineOptions(const SessionStages& stages) {
   return machine;
 }
 
-// The text that all workers must have alike: the training and, where an update
-// is the mean of several workers, how many towers.
+// The text that all workers must have alike: the training and how many towers.
+// Where an update is one worker's step each may have its own number of rows; in
+// a mean of several all would count alike.
 std::string TrainingText(const WorkerSteps& steps) {
   const WorkerOptions& task = steps.placed().options();
+  const ReplicationSpec& replication = task.training.replication();
+  if (!replication.has_sync() && !replication.has_all_reduce()) {
+    TrainingSpec training = task.training;
+    training.mutable_input()->clear_batch_size();
+    return SemanticText(training);
+  }
   std::string text = SemanticText(task.training);
   if (task.cluster.is_all_reduce()) text += "replication: all_reduce\n";
-  const ReplicationSpec& replication = task.training.replication();
-  const bool is_mean = replication.has_sync() || replication.has_all_reduce();
   const int64_t towers = steps.towers().shape().towers;
-  if (is_mean && towers > 1)
-    absl::StrAppend(&text, "towers: ", towers, " (--devices)");
+  if (towers > 1) absl::StrAppend(&text, "towers: ", towers, " (--devices)");
   return text;
 }
 

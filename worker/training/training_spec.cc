@@ -450,11 +450,6 @@ TrainingSpec SemanticPart(TrainingSpec spec) {
   spec.mutable_input()->clear_parts();
   spec.mutable_input()->clear_prefetch();
   spec.mutable_input()->clear_threads();
-  // Where an update is one worker's step each may have its own number of rows;
-  // in a mean of several all would count alike.
-  if (!spec.replication().has_sync() && !spec.replication().has_all_reduce()) {
-    spec.mutable_input()->clear_batch_size();
-  }
   SortAttrs(spec.mutable_optimizer()->mutable_attr());
   for (LayerSpec& layer : *spec.mutable_model()->mutable_layer()) {
     SortAttrs(layer.mutable_attr());
