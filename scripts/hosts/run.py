@@ -110,10 +110,14 @@ def parse(argv):
 
 
 def check(options):
-    """Refuses what the tasks would refuse, or what they are told already."""
     if options.cluster and not options.min_workers:
         raise Failure("--cluster=%s: it is for `muster join`, and so wants "
                       "--min_workers=M" % options.cluster)
+    check_tasks(options)
+
+
+def check_tasks(options):
+    """Refuses what the tasks would refuse, or what they are told already."""
     check_flags(options.worker_flags + options.ps_flag)
     if (options.port_base or 0) > 65000:
         raise Failure("--port_base=%d: wanted at most 65000" %

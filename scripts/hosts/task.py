@@ -190,7 +190,7 @@ def main(argv):
     signal.signal(signal.SIGINT, lambda *_: None)
     options = parse(argv)
     try:
-        run.check(options)
+        run.check_tasks(options)
         return become(command(options, os.environ, addresses), asked)
     except Failure as failure:
         print("muster task: %s" % failure, file=sys.stderr)

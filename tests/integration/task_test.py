@@ -115,7 +115,7 @@ class CommandTest(harness.TestCase):
 
     def command(self, environment, *flags):
         options = task.parse(["--bin_dir=" + self.dir, *flags])
-        run.check(options)
+        run.check_tasks(options)
         return task.command(options, environment, lambda nodes: {
             node: "10.0.0." + node[1:] for node in nodes})
 
