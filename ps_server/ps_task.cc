@@ -46,9 +46,9 @@ constexpr int kSpareConnections = 4;
 // The same of TCP; one that does not read takes up to 9 MiB.
 constexpr int kSpareTcpConnections = 64;
 
-// Workers that come and go for which there is room; more send their tensors
-// over gRPC.
-constexpr int kAnyWorkers = 64;
+// Workers that come and go for which there is room in shared memory and for
+// large messages; those beyond them have the spare connections of TCP.
+constexpr int kAnyWorkers = 4;
 
 bool TakesAnyWorker(const ClusterDef& cluster) {
   return absl::c_any_of(cluster.job(),

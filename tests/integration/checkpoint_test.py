@@ -287,8 +287,8 @@ class InspectTest(TestCase):
         self.assertRegex(output, r"hidden/weights +float32 +1792 bytes  "
                                  r"crc32c=[0-9a-f]{8}  \[7, 64\]")
         self.assertIn("hidden/weights/m ", output)
-        self.assertIn("/job:worker/task:0 position=rows epoch=0 rows=160 "
-                      "step_rows=8 steps=20", output)
+        self.assertIn("rows done=160: all before 160 ", output)
+        self.assertIn("/job:worker/task:0 steps=20 examples=160", output)
         damaged = bytearray(self.read(20))
         damaged[-1] ^= 1
         self.replace(20, "parameters.safetensors", damaged)
