@@ -93,6 +93,7 @@ class FakeCoordination : public Link {
     Change([&](JobState* state) {
       state->mutable_rows()->set_epoch_rows(epoch_rows);
       state->mutable_rows()->set_done(done);
+      state->set_examples(done);
     });
   }
   void SetPhase(JobPhase phase) {

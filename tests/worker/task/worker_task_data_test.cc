@@ -98,6 +98,10 @@ class WorkerTaskDataTest : public LocalTraining {
     ASSERT_THAT(manifest, IsOk());
     *manifest->mutable_data() = manifest->schema().training().files();
     manifest->clear_schema();
+    DataPosition& position = *manifest->mutable_workers(0)->mutable_position();
+    position.set_kind("rows");
+    position.set_rows(manifest->ledger().front());
+    manifest->clear_ledger();
     std::ofstream(folder + "/manifest.textproto") << *FormatManifest(*manifest);
     std::filesystem::remove(train_dir + "/schema.textproto");
   }
