@@ -46,8 +46,8 @@ constexpr int kSpareConnections = 4;
 // The same of TCP; one that does not read takes up to 9 MiB.
 constexpr int kSpareTcpConnections = 64;
 
-// Workers that come and go for which there is room in shared memory and for
-// large messages; those beyond them have the spare connections of TCP.
+// Workers that come and go for which there is room in shared memory; others
+// have the spare connections of TCP.
 constexpr int kAnyWorkers = 4;
 
 bool TakesAnyWorker(const ClusterDef& cluster) {
@@ -276,7 +276,7 @@ std::unique_ptr<grpc::Server> PsTask::TryServe(ServerListener* listener) {
                                             options_.clock, &entrance_);
   grpc::ServerBuilder builder;
   ServerSettings settings;
-  settings.num_workers = num_workers_;
+  settings.num_workers = static_cast<int>(training_tasks_.size());
   if (options_.credentials.proves_callers) {
     settings.max_connection_age = kCertifiedAge;
   }
