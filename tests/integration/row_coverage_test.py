@@ -233,7 +233,8 @@ class RowCoverageTest(recovery.TestCase):
             job = Job(self, workers, 2, rows, SYNC if sync else (),
                       () if sync and listed else IMPATIENT,
                       "train-%d" % seed, open_to_all=not listed)
-            job.start(chief_last=True)
+            # Others are numbered when the chief is there.
+            job.start(chief_last=listed)
             steps = 2 * rows // BATCH // (workers if sync else 1)
             # The last third is for coming back.
             done = self.disturb(job, events, steps * 2 // 3)
