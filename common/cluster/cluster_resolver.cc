@@ -122,7 +122,7 @@ absl::Status CheckIndexIsKnown(const ClusterSource& decides,
       "\", \"index\": 0} in it, or --task_index"));
 }
 
-// Who has no number yet is a worker that may come to a cluster of any.
+// A task without a number is a worker that comes to a cluster of any.
 absl::Status CheckMayBeAny(const ClusterSource& decides, const TaskId& task) {
   constexpr absl::string_view kWhat = "--task_index=any: ";
   const ClusterSpec& spec = *decides.spec;

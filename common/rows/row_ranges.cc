@@ -54,6 +54,13 @@ absl::Status CheckPasses(const RowLedger& ledger) {
 
 }  // namespace
 
+int64_t RowsOfEpochs(double epochs, int64_t epoch_rows) {
+  // Because 0.1 * 30 must be 3.
+  constexpr double kEpsilon = 1e-6;
+  const double rows = epochs * static_cast<double>(epoch_rows) + kEpsilon;
+  return static_cast<int64_t>(std::min(rows, static_cast<double>(kMaxCount)));
+}
+
 int64_t NumRows(const RowLease& lease) {
   int64_t rows = 0;
   for (const RowRange& range : lease.ranges()) rows += range.rows();

@@ -12,6 +12,10 @@ namespace muster {
 // The most ranges of one lease: a step of pieces that others gave back.
 inline constexpr int kMaxLeaseRanges = 64;
 
+// Rows of so many epochs, a part of a row left out, at most kMaxCount.
+// REQUIRES: neither is negative.
+int64_t RowsOfEpochs(double epochs, int64_t epoch_rows);
+
 int64_t NumRows(const RowLease& lease);
 
 bool operator==(const RowRange& a, const RowRange& b);

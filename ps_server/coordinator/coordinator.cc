@@ -31,7 +31,7 @@ void Coordinator::Hear(CoordinatorWorker& worker, absl::Time now) {
   job_.Say(absl::StrCat(TaskName(worker.sender), " is back"));
 }
 
-// Who was refused a step may have one when somebody leaves.
+// A worker that was refused a step may have one when somebody leaves.
 void Coordinator::TellOf(const CoordinatorWorker& worker, absl::Time now) {
   if (worker.may_be_chief) return job_.RaiseVersion();
   const bool frees_steps = !worker.IsActive() && phase() == RUNNING &&

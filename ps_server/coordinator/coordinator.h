@@ -158,7 +158,7 @@ class Coordinator {
   absl::Time NextDeadline() const;
 
   JobState State() const;
-  // Those who watch the whole job and know an older version are told.
+  // Watches of the whole job that know an older version are answered.
   int64_t told_version() const { return job_.versions().told(); }
   // The incarnations of the tasks that have registered.
   std::vector<uint64_t> Incarnations() const;

@@ -1,4 +1,4 @@
-// What a Coordinator tells of its state, and to whom.
+// The state of a Coordinator, as each caller is told it.
 #include <set>
 
 #include "ps_server/coordinator/coordinator.h"

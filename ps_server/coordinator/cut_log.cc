@@ -25,8 +25,8 @@ CutLog::NewestSteps CutLog::ByTask(const HeldSteps& steps) {
   return newest;
 }
 
-// Who knows a later start of the task does so since this one was fenced, and
-// had reported.
+// A cut that knows a later start of the task was made after this one was
+// fenced, and had reported.
 bool CutLog::IsUpTo(const NewestSteps& newest, const Step& step) {
   const auto it = newest.find(KeyOf(step.sender));
   return it != newest.end() &&

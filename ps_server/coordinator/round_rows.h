@@ -30,7 +30,7 @@ class RoundRows {
   bool TryDealTo(const TaskKey& task);
   // It has none, and cannot have one.
   bool IsWithout(const TaskKey& task) const;
-  // Those of whom that is so, once all leases ahead are recalled.
+  // The workers of whom that is so, once all leases ahead are recalled.
   int64_t CountWithout(const std::vector<TaskKey>& workers);
 
  private:

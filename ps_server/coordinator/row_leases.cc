@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// What the library's map and heap take beside each entry, about.
+// About the bytes that the library's map and heap take beside each entry.
 constexpr size_t kNodeBytes = 40;
 constexpr size_t kBlockBytes = 16;
 

@@ -37,8 +37,8 @@ struct LeaseWish {
 //   ... leases.LeasesOf(task) ...
 //   leases.Finish(task);
 //
-// What is given back is dealt first, from the lowest place on. A lease that is
-// not begun may be recalled at any time.
+// Rows that are given back are dealt first, from the lowest place on. A lease
+// that is not begun may be recalled at any time.
 //
 // A pure value: no clock inside. Not thread-safe.
 class RowLeases {
@@ -58,8 +58,8 @@ class RowLeases {
   // ---- Dealing -------------------------------------------------------------
   // Leases of another length that the task has not begun are recalled.
   void SetWish(const TaskKey& task, const LeaseWish& wish);
-  // Of a task that has said nothing: the epoch's step, and as many ahead as
-  // anybody wants.
+  // The wish of a task that has said nothing is the epoch's step, and as many
+  // ahead as anybody wants.
   LeaseWish WishOf(const TaskKey& task) const;
 
   // Has the task a lease, or a step without rows? Deals it one if there is one.
@@ -85,7 +85,7 @@ class RowLeases {
   void Skip(const TaskKey& task);
   // The begun lease comes back, if there is one; those ahead stay.
   void GiveBack(const TaskKey& task);
-  // Those ahead of the begun one come back; all, if none is begun.
+  // Leases ahead of the begun one come back; all, if none is begun.
   void GiveBackAhead(const TaskKey& task);
 
   // ---- Tasks that leave ----------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rows/row_ranges.h"
 #include "ps_server/caller/count_range.h"
 
 namespace muster {
@@ -51,9 +52,8 @@ absl::Status StepBudget::ChangeStop(const CommitEpochRequest& commit) {
                      commit.batch_size(), " is not a count of examples"));
   }
   max_steps_ = stop.steps();
-  // An epsilon, because 0.1 * 60000 must be 6000.
   row_limit_ = stop.epochs() > 0
-                   ? static_cast<int64_t>(std::floor(max_rows + 1e-6))
+                   ? RowsOfEpochs(stop.epochs(), commit.epoch_examples())
                    : kMaxCount;
   return absl::OkStatus();
 }

@@ -4,17 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/readable_number.h"
+#include "common/rows/row_ranges.h"
 
 namespace muster {
 namespace {
 
-// Because 0.1 * 30 must be 3.
-constexpr double kEpsilon = 1e-6;
-
 int64_t WantedRows(const JobState& job) {
-  return static_cast<int64_t>(job.stop().epochs() *
-                                  static_cast<double>(job.rows().epoch_rows()) +
-                              kEpsilon);
+  return RowsOfEpochs(job.stop().epochs(), job.rows().epoch_rows());
 }
 
 std::string Epochs(double epochs) {

@@ -8,14 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "common/base/max_count.h"
 #include "common/base/readable_number.h"
+#include "common/rows/row_ranges.h"
 
 namespace muster {
 namespace {
 
 // A double holds it exactly.
 constexpr double kMostRows = kMaxCount;
-// Because 0.1 * 30 must be 3.
-constexpr double kEpsilon = 1e-6;
 
 }  // namespace
 
@@ -75,9 +74,8 @@ std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
 
 int64_t UpdatesUntilStop(const StopSpec& stop, const EpochLength& epoch) {
   if (stop.epochs() == 0 || epoch.update_rows == 0) return stop.steps();
-  const auto rows = static_cast<int64_t>(std::min(
-      stop.epochs() * static_cast<double>(epoch.rows) + kEpsilon, kMostRows));
-  const int64_t by_epochs = rows / epoch.update_rows;
+  const int64_t by_epochs =
+      RowsOfEpochs(stop.epochs(), epoch.rows) / epoch.update_rows;
   return stop.steps() == 0 ? by_epochs : std::min(stop.steps(), by_epochs);
 }
 

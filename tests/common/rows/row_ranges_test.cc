@@ -32,6 +32,12 @@ RowLedger LedgerOf(int64_t front, Pairs undone) {
   return ledger;
 }
 
+TEST(RowRangesTest, PartsOfEpochs_AreWholeRows) {
+  EXPECT_EQ(RowsOfEpochs(0.1, 30), 3);
+  EXPECT_EQ(RowsOfEpochs(2.5, 101), 252);
+  EXPECT_EQ(RowsOfEpochs(1e300, 30), 1'000'000'000'000'000);
+}
+
 TEST(RowRangesTest, PiecesAreCountedOneAfterTheOther) {
   const RowLease lease = LeaseOf({{100, 3}, {7, 2}});
   EXPECT_EQ(NumRows(lease), 5);
