@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/escape.h"
 #include "common/base/logging.h"
 #include "common/base/printing.h"
 #include "common/base/reporter.h"
@@ -324,11 +325,16 @@ int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
 
 // The index of a worker that has none yet (--task_index=any): its certificate's
 // or, without keys, the one that ps task 0 gives this start of it.
-absl::StatusOr<int32_t> OwnIndex(const ClusterSpec& cluster,
-                                 uint64_t incarnation,
-                                 const MonotonicClock& clock) {
+absl::StatusOr<AssignTaskReply> OwnIndex(const ClusterSpec& cluster,
+                                         uint64_t incarnation,
+                                         const MonotonicClock& clock) {
   const std::string dir = absl::GetFlag(FLAGS_certs_dir);
-  if (!dir.empty()) return OwnIndexIn(dir, kWorkerJob);
+  if (!dir.empty()) {
+    AssignTaskReply of_certificate;
+    ASSIGN_OR_RETURN(const int32_t index, OwnIndexIn(dir, kWorkerJob));
+    of_certificate.set_index(index);
+    return of_certificate;
+  }
   UnnumberedWorker worker;
   ASSIGN_OR_RETURN(worker.job_namespace, NamespaceFlag(cluster));
   worker.incarnation = incarnation;
@@ -346,14 +352,17 @@ absl::StatusOr<int32_t> OwnIndex(const ClusterSpec& cluster,
   return AcquireIndex(worker, &ps_0);
 }
 
-// Gives the task its number. Errors: OwnIndex's, and InvalidArgument for the
-// chief, who has to be told that it is one.
-absl::Status NumberTask(uint64_t incarnation, const MonotonicClock& clock,
-                        ResolvedCluster* cluster) {
-  if (cluster->task.index() >= 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int32_t index,
+// Gives the task its number, or returns how its job has ended; "" if it has
+// not. Errors: OwnIndex's, and InvalidArgument for the chief, who has to be
+// told that it is one.
+absl::StatusOr<std::string> NumberTask(uint64_t incarnation,
+                                       const MonotonicClock& clock,
+                                       ResolvedCluster* cluster) {
+  if (cluster->task.index() >= 0) return "";
+  ASSIGN_OR_RETURN(AssignTaskReply own,
                    OwnIndex(cluster->spec, incarnation, clock));
-  cluster->task.set_index(index);
+  if (!own.job_end().empty()) return EscapeForLog(own.job_end());
+  cluster->task.set_index(own.index());
   if (cluster->task == cluster->spec.chief()) {
     return absl::InvalidArgumentError(
         "--task_index=any: the certificate is that of worker 0, the chief, "
@@ -364,7 +373,7 @@ absl::Status NumberTask(uint64_t incarnation, const MonotonicClock& clock,
                absl::GetFlag(FLAGS_certs_dir).empty()
                    ? TaskName(MakeTaskId(kPsJob, 0))
                    : "its certificate");
-  return absl::OkStatus();
+  return "";
 }
 
 // Of a worker that got no number.
@@ -395,8 +404,13 @@ int RunTask(ResolvedCluster cluster, const CommandLine& command_line,
   // Credentials, also those of no keys, start threads.
   StopSignals::Block();
   const uint64_t incarnation = NewIncarnation();
-  const absl::Status numbered = NumberTask(incarnation, clock, &cluster);
-  if (!numbered.ok()) return FailNumber(numbered);
+  const auto job_end = NumberTask(incarnation, clock, &cluster);
+  if (!job_end.ok()) return FailNumber(job_end.status());
+  if (!job_end->empty()) {
+    spdlog::info("the job is at its end ({}) and needs no more workers",
+                 *job_end);
+    return kExitDone;
+  }
   const auto keys = KeysFlag(cluster, clock);
   if (!keys.ok()) return FailVerb(keys.status());
   if (cluster.task.job() == kEvaluatorJob) {

@@ -18,7 +18,7 @@ Coordinator::Coordinator(CoordinatorOptions options)
       guard_(job_, admission_),
       saves_(job_),
       steps_(job_, saves_),
-      end_(job_, saves_, steps_) {}
+      end_(job_, saves_, steps_, numbers_) {}
 
 // ---- Members --------------------------------------------------------------
 
@@ -89,10 +89,19 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender,
   return worker;
 }
 
+std::string Coordinator::EndOfJob() const {
+  return absl::StrCat(job_.stop_reason(), ", at step ", job_.budget().steps());
+}
+
 absl::StatusOr<AssignTaskReply> Coordinator::AssignTask(
     const AssignTaskRequest& request, absl::Time now) {
   RETURN_IF_ERROR(Admission::CheckAsksForTask(request, job_.options().cluster));
   AssignTaskReply reply;
+  if (phase() == STOPPING || (phase() == DONE && !job_.options().may_go_on)) {
+    reply.set_job_end(EndOfJob());
+    end_.listeners().OnTold(request.incarnation());
+    return reply;
+  }
   ASSIGN_OR_RETURN(const int32_t index,
                    numbers_.Assign(request.incarnation(), job_.members(), now));
   reply.set_index(index);
@@ -106,10 +115,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   if (phase() == DONE) data_.Clear();
   RETURN_IF_ERROR(admission_.Check(request, members));
   RETURN_IF_ERROR(guard_.Check(request, now));
-  const std::string end = phase() != DONE
-                              ? ""
-                              : absl::StrCat(job_.stop_reason(), ", at step ",
-                                             job_.budget().steps());
+  const std::string end = phase() == DONE ? EndOfJob() : "";
   const bool is_chief = admission_.IsChief(request);
   RETURN_IF_ERROR(data_.CheckWorkers(request, is_chief, members));
   RETURN_IF_ERROR(admission_.CheckTraining(request, members, end));

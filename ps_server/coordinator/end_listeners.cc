@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "common/cluster/task_id.h"
 #include "ps_server/caller/task_name.h"
 
 namespace muster {
@@ -27,6 +28,14 @@ void EndListeners::OnWatch(const Sender& ps, int64_t version, int64_t newest,
     return;
   }
   Expect(KeyOf(ps), ps.incarnation(), now);
+}
+
+void EndListeners::OnTold(uint64_t incarnation) {
+  for (auto it = listeners_.begin(); it != listeners_.end();) {
+    const bool is_told =
+        it->first.first == kWorkerJob && it->second.incarnation == incarnation;
+    it = is_told ? listeners_.erase(it) : std::next(it);
+  }
 }
 
 // The farewell of an earlier start may come late.

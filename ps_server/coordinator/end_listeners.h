@@ -34,6 +34,9 @@ class EndListeners {
                absl::Time now);
   // This start of a ps task does not listen any more.
   void Leave(const Sender& ps);
+  absl::Duration patience() const { return patience_; }
+  // A start of a worker that has no index has been told.
+  void OnTold(uint64_t incarnation);
   // A worker has been told.
   void OnTold(const TaskKey& worker) { listeners_.erase(worker); }
 

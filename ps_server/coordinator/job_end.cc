@@ -1,10 +1,14 @@
 #include "ps_server/coordinator/job_end.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "ps_server/caller/task_name.h"
@@ -56,6 +60,11 @@ void JobEnd::End(absl::Time now) {
   saves_.StopAwaitingChief();
   job_.SetPhase(DONE);
   steps_.End();
+  const std::map<TaskKey, uint64_t> coming =
+      numbers_.Coming(job_.members(), now);
+  for (const auto& [key, incarnation] : coming) {
+    listeners_.Expect(key, incarnation, now);
+  }
   std::vector<TaskKey> lost;
   for (const auto& [key, worker] : job_.members()) {
     if (!worker.registered || worker.state != MemberState::kLost) continue;
@@ -63,11 +72,23 @@ void JobEnd::End(absl::Time now) {
     listeners_.Expect(key, worker.sender.incarnation(), now);
   }
   listeners_.OnEnd(job_.version(), now);
-  if (lost.empty() || job_.options().may_go_on) return;
+  if (job_.options().may_go_on) return;
+  std::vector<std::string> awaited;
+  if (!lost.empty()) {
+    awaited.push_back(
+        absl::StrCat(TaskNames(lost), ", which may have stood still"));
+  }
+  if (!coming.empty()) {
+    awaited.push_back(absl::StrCat(
+        coming.size(),
+        coming.size() == 1 ? " worker that is" : " workers that are",
+        " on the way"));
+  }
+  if (awaited.empty()) return;
   job_.Say(absl::StrCat("the job is done; staying at most ",
-                        absl::FormatDuration(job_.options().worker_timeout),
-                        " for ", TaskNames(lost),
-                        ", which may have stood still, to learn of it"));
+                        absl::FormatDuration(listeners_.patience()), " for ",
+                        absl::StrJoin(awaited, " and for "),
+                        ", to learn of it"));
 }
 
 void JobEnd::Reopen() {

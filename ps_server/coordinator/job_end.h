@@ -9,6 +9,7 @@
 #include "ps_server/coordinator/job_record.h"
 #include "ps_server/coordinator/job_saves.h"
 #include "ps_server/coordinator/step_scheduler.h"
+#include "ps_server/coordinator/task_numbers.h"
 
 namespace muster {
 
@@ -16,12 +17,15 @@ namespace muster {
 // any more; and who is to learn of it. Not thread-safe.
 class JobEnd {
  public:
-  // All three outlive it.
-  JobEnd(JobRecord& job, JobSaves& saves, StepScheduler& steps)
+  // All four outlive it.
+  JobEnd(JobRecord& job, JobSaves& saves, StepScheduler& steps,
+         TaskNumbers& numbers)
       : job_(job),
         saves_(saves),
         steps_(steps),
-        listeners_(job.options().worker_timeout) {}
+        numbers_(numbers),
+        listeners_(std::max(job.options().worker_timeout,
+                            job.options().latecomer_wait)) {}
 
   EndListeners& listeners() { return listeners_; }
   const EndListeners& listeners() const { return listeners_; }
@@ -58,6 +62,7 @@ class JobEnd {
   JobRecord& job_;
   JobSaves& saves_;
   StepScheduler& steps_;
+  TaskNumbers& numbers_;
 
   EndListeners listeners_;
   StopSpec stop_;

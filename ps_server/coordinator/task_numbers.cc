@@ -30,8 +30,13 @@ void TaskNumbers::OnCommit(bool is_restored, absl::Time now) {
 absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
                                             const Members& members,
                                             absl::Time now) {
-  RETURN_IF_ERROR(CheckKnown(now));
   Release(members, now);
+  const absl::Status known = CheckKnown(now);
+  if (!known.ok()) {
+    if (waiting_.size() < kMaxWaiting) waiting_[incarnation] = now;
+    return known;
+  }
+  waiting_.erase(incarnation);
   for (auto& [index, kept] : kept_) {
     if (kept.incarnation != incarnation) continue;
     kept.until = now + kReserved;
@@ -56,6 +61,20 @@ absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
   return index;
 }
 
+std::map<TaskKey, uint64_t> TaskNumbers::Coming(const Members& members,
+                                                absl::Time now) {
+  Release(members, now);
+  std::map<TaskKey, uint64_t> coming;
+  for (const auto& [index, kept] : kept_) {
+    coming[{kWorkerJob, index}] = kept.incarnation;
+  }
+  int32_t below_zero = 0;
+  for (const auto& [incarnation, asked] : waiting_) {
+    coming[{kWorkerJob, --below_zero}] = incarnation;
+  }
+  return coming;
+}
+
 absl::Status TaskNumbers::CheckKnown(absl::Time now) const {
   if (now >= known_at_) return absl::OkStatus();
   return absl::UnavailableError(
@@ -76,6 +95,9 @@ void TaskNumbers::Release(const Members& members, absl::Time now) {
         task != nullptr && (task->sender.incarnation() == kept.incarnation ||
                             task->IsRetired(kept.incarnation));
     it = has_come || now >= kept.until ? kept_.erase(it) : std::next(it);
+  }
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    it = now >= it->second + kAskAgain ? waiting_.erase(it) : std::next(it);
   }
 }
 

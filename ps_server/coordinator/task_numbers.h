@@ -1,12 +1,14 @@
 #ifndef PS_SERVER_COORDINATOR_TASK_NUMBERS_H_
 #define PS_SERVER_COORDINATOR_TASK_NUMBERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ps_server/caller/task_name.h"
 #include "ps_server/coordinator/members.h"
 
 namespace muster {
@@ -33,7 +35,17 @@ class TaskNumbers {
   absl::StatusOr<int32_t> Assign(uint64_t incarnation, const Members& members,
                                  absl::Time now);
 
+  // Those who are on their way, with their incarnations: they were told to ask
+  // again, and have no index (the key's is below zero), or have not registered
+  // with the one that they were given.
+  std::map<TaskKey, uint64_t> Coming(const Members& members, absl::Time now);
+
  private:
+  // Who waits asks again within Backoff's largest pause; who has not for so
+  // long is gone.
+  static constexpr absl::Duration kAskAgain = absl::Seconds(10);
+  static constexpr size_t kMaxWaiting = 4096;
+
   struct Kept {
     uint64_t incarnation;
     absl::Time until;
@@ -47,6 +59,8 @@ class TaskNumbers {
   absl::Time known_at_ = absl::InfiniteFuture();
   // By index.
   std::map<int32_t, Kept> kept_;
+  // When who waits for an index asked last, by incarnation.
+  std::map<uint64_t, absl::Time> waiting_;
 };
 
 }  // namespace muster

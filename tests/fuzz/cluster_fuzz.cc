@@ -4,6 +4,7 @@
 #include "common/cluster/cluster_json.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/cluster_text.h"
+#include "common/cluster/task_id.h"
 #include "common/config/json_quote.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -11,6 +12,11 @@ namespace muster {
 namespace {
 
 constexpr const char* kJobs[] = {"ps", "worker", "chief", "evaluator"};
+
+// Whether the job is of whoever comes.
+bool TakesAny(const ClusterSpec& spec, absl::string_view job) {
+  return job == kWorkerJob && spec.takes_any_worker();
+}
 
 ClusterDef DefOf(const ClusterSpec& spec) {
   ClusterDef def;
@@ -20,6 +26,7 @@ ClusterDef DefOf(const ClusterSpec& spec) {
     for (const auto& [index, address] : spec.tasks(name)) {
       (*job->mutable_tasks())[index] = address;
     }
+    job->set_any_task(TakesAny(spec, name));
   }
   return def;
 }
@@ -27,7 +34,12 @@ ClusterDef DefOf(const ClusterSpec& spec) {
 std::string JsonOf(const ClusterSpec& spec) {
   std::string json = "{";
   for (const char* const name : kJobs) {
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonQuote(name), ":{");
+    absl::StrAppend(&json, json.size() > 1 ? "," : "", JsonQuote(name), ":");
+    if (TakesAny(spec, name)) {
+      json += JsonQuote(kAnyTask);
+      continue;
+    }
+    json += "{";
     for (const auto& [index, address] : spec.tasks(name)) {
       absl::StrAppend(&json, json.back() == '{' ? "" : ",", "\"", index,
                       "\":", JsonQuote(address));

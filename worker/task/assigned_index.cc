@@ -45,8 +45,8 @@ void Pause(const Clock& clock, absl::Duration duration) {
 
 }  // namespace
 
-absl::StatusOr<int32_t> AcquireIndex(const UnnumberedWorker& worker,
-                                     Link* ps_0) {
+absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker,
+                                             Link* ps_0) {
   const std::string ps = PsName(0, worker.ps_address);
   const absl::Time last = worker.clock->Now() + worker.max_wait;
   WaitReporter waiting;
@@ -55,7 +55,7 @@ absl::StatusOr<int32_t> AcquireIndex(const UnnumberedWorker& worker,
     const absl::StatusOr<AssignTaskReply> reply = Ask(worker, ps_0);
     if (reply.ok()) {
       if (waiting.Stop()) worker.reporter.Info("no longer waiting");
-      return reply->index();
+      return *reply;
     }
     if (!IsTransient(reply.status())) return Refusal(reply.status(), ps);
     const std::string missing = absl::StrCat(

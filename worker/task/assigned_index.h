@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/rpc/link.h"
+#include "proto/coordination_service.pb.h"
 
 namespace muster {
 
@@ -25,11 +26,11 @@ struct UnnumberedWorker {
   const Clock* clock = nullptr;
 };
 
-// Asks ps task 0 for the worker's index in its job, over `ps_0`; waits for it
-// as a worker waits for its ps tasks, and says so. Errors: Unavailable after
-// max_wait; the refusals of ps task 0.
-absl::StatusOr<int32_t> AcquireIndex(const UnnumberedWorker& worker,
-                                     Link* ps_0);
+// Asks ps task 0 for the worker's index in its job, over `ps_0`, or whether the
+// job is at its end; waits for it as a worker waits for its ps tasks, and says
+// so. Errors: Unavailable after max_wait; the refusals of ps task 0.
+absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker,
+                                             Link* ps_0);
 
 }  // namespace muster
 

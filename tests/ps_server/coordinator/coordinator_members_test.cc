@@ -218,6 +218,46 @@ TEST_F(AssignTaskTest, AfterARestart_IndicesOfLivingWorkersAreNotGiven) {
   EXPECT_EQ(coordinator_.AssignTask(Request(104), now_)->index(), 3);
 }
 
+TEST_F(AssignTaskTest, WhoWaitsForAnIndex_IsStayedForToLearnOfTheEnd) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  epoch_ = Begin(chief_)->model_epoch();
+  CommitEpochRequest commit = MakeCommit(chief_, epoch_, 100);
+  commit.set_global_step(7);
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  for (const uint64_t incarnation : {104, 105}) {
+    EXPECT_TRUE(absl::IsUnavailable(
+        coordinator_.AssignTask(Request(incarnation), now_).status()));
+  }
+  coordinator_.TakeLines();
+  ASSERT_EQ(Finish(chief_, /*stop_job=*/true).phase(), DONE);
+  EXPECT_THAT(coordinator_.TakeLines(),
+              ElementsAre(HasSubstr("for 2 workers that are on the way")));
+  EXPECT_EQ(coordinator_.AssignTask(Request(104), now_)->job_end(),
+            "done (/job:worker/task:0), at step 7");
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  EXPECT_EQ(coordinator_.AssignTask(Request(105), now_)->job_end(),
+            "done (/job:worker/task:0), at step 7");
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(AssignTaskTest, WhoHasAnIndexAndIsNoMemberYet_IsStayedFor) {
+  StartRun(1, 100);
+  ASSERT_THAT(coordinator_.AssignTask(Request(101), now_), IsOk());
+  ASSERT_EQ(Finish(chief_, /*stop_job=*/true).phase(), DONE);
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  ASSERT_THAT(Register(worker_), IsOk());
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
+TEST_F(AssignTaskTest, WhoDoesNotComeBack_IsStayedForOnlyForAWhile) {
+  StartRun(1, 100);
+  ASSERT_THAT(coordinator_.AssignTask(Request(101), now_), IsOk());
+  ASSERT_EQ(Finish(chief_, /*stop_job=*/true).phase(), DONE);
+  EXPECT_FALSE(coordinator_.EndIsKnown());
+  Pass(kTimeout);
+  EXPECT_TRUE(coordinator_.EndIsKnown());
+}
+
 TEST_F(AssignTaskTest, AnotherProtocolOrNoIncarnation_IsRefused) {
   AssignTaskRequest request = Request(101);
   request.set_protocol_version(kProtocolVersion + 1);

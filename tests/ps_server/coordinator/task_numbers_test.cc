@@ -57,6 +57,14 @@ TEST_F(TaskNumbersTest, AfterARestore_LivingWorkersComeBackFirst) {
   EXPECT_EQ(*Assign(1), 2) << "this ps knows all since the first commit";
 }
 
+TEST_F(TaskNumbersTest, WhoWaitedAndAsksNoMore_IsNotOnTheWay) {
+  numbers_.OnCommit(/*is_restored=*/true, now_);
+  ExpectUnavailable("after the model was restored");
+  EXPECT_EQ(numbers_.Coming(members_, now_).size(), 1);
+  now_ += absl::Minutes(1);
+  EXPECT_EQ(numbers_.Coming(members_, now_).size(), 0);
+}
+
 TEST_F(RunningTaskNumbersTest, TheFirstFreeIndex_IsGivenFromOneOn) {
   EXPECT_EQ(*Assign(1), 1) << "0 is the chief's";
   EXPECT_EQ(*Assign(2), 2);

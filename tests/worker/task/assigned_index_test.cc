@@ -61,7 +61,7 @@ class ImpatientClock : public Clock {
 
 class AssignedIndexTest : public ::testing::Test {
  protected:
-  absl::StatusOr<int32_t> Acquire(FakePs0* ps) {
+  absl::StatusOr<AssignTaskReply> Acquire(FakePs0* ps) {
     UnnumberedWorker worker;
     worker.job_namespace = "team";
     worker.incarnation = 7;
@@ -87,8 +87,20 @@ TEST_F(AssignedIndexTest, PsTask0NumbersTheStart) {
     reply.set_index(3);
     return reply;
   });
-  EXPECT_THAT(Acquire(&ps), IsOkAndHolds(3));
+  EXPECT_EQ(Acquire(&ps)->index(), 3);
   EXPECT_EQ(ps.calls(), 1);
+}
+
+TEST_F(AssignedIndexTest, TheEndOfTheJobEndsTheWait) {
+  int left = 30;
+  FakePs0 ps(
+      [&left](const AssignTaskRequest&) -> absl::StatusOr<AssignTaskReply> {
+        if (--left > 0) return absl::UnavailableError("others come first");
+        AssignTaskReply reply;
+        reply.set_job_end("epochs, at step 20");
+        return reply;
+      });
+  EXPECT_EQ(Acquire(&ps)->job_end(), "epochs, at step 20");
 }
 
 TEST_F(AssignedIndexTest, APsThatIsNotThereYet_IsWaitedForByName) {
