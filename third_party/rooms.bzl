@@ -34,8 +34,8 @@ _WORKER = [
     ["worker/session", "worker/training"],
     ["worker/checkpoint", "worker/step"],
     ["worker/ctl", "worker/task"],
-    ["worker/saved"],
-    ["worker/verb"],
+    ["worker/program", "worker/saved"],
+    ["worker/python", "worker/verb"],
     ["worker"],
 ]
 

@@ -1,0 +1,104 @@
+#ifndef WORKER_PROGRAM_PROGRAM_STEPS_H_
+#define WORKER_PROGRAM_PROGRAM_STEPS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "proto/row_ledger.pb.h"
+#include "worker/session/step_runner.h"
+#include "worker/step/ps_exchange.h"
+#include "worker/tower/computed_step.h"
+
+namespace muster {
+
+// A worker's steps whose gradients come from a program: Run brings the
+// parameters, offers the step, waits until the program has given its gradients,
+// and pushes them from where they lie. The session calls Run on its thread, as
+// it calls TrainLoop's; the program's thread believes that it drives:
+//
+//   while (steps.Await(second, &offer) != State::kOver) {
+//     ...                                  // compute from the values
+//     RETURN_IF_ERROR(steps.Give(gradients, figures));
+//   }
+class ProgramSteps : public StepRunner {
+ public:
+  enum class State { kWaiting, kStep, kOver };
+
+  // The step that is wanted.
+  struct Offer {
+    int64_t step = 0;
+    int64_t global_step = 0;
+    int64_t model_epoch = 0;
+    // The rows of the step, then those of the steps after it.
+    std::vector<RowLease> leases;
+    // What became of the step before.
+    double staleness = 0;
+    bool dropped = false;
+  };
+
+  // What the program says of its step.
+  struct Figures {
+    // NaN: it has none.
+    double loss = 0;
+    int64_t examples = 0;
+    // -1: not known.
+    int64_t correct = -1;
+    double learning_rate_factor = 1;
+  };
+
+  // The pointers outlive the steps.
+  struct Options {
+    PsExchange* exchange = nullptr;
+    ParameterClient* client = nullptr;
+    const Clock* clock = nullptr;
+    // One a tensor: names, shapes, values where the exchange brings them.
+    std::vector<StepTensor> tensors;
+  };
+
+  explicit ProgramSteps(Options options);
+
+  // ---- The session's thread ------------------------------------------------
+  absl::Status Enter(const EnterEpoch& epoch) override;
+  absl::StatusOr<StepReport> Run(int64_t step, const StepGrant& grant,
+                                 const BeforePush& before_push) override;
+  bool may_resume() const override { return unfinished_.has_value(); }
+  absl::StatusOr<StepReport> Resume() override;
+  // What AfterStep hooks are told, for Offer; see ProgramHook.
+  void OnCounted(double staleness, bool dropped, int64_t global_step)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // ---- From any thread -----------------------------------------------------
+  // Ends a Run that waits for the program, and all later ones that would, as
+  // stopped (IsStopped); the step is given up.
+  void StopWaiting() ABSL_LOCKS_EXCLUDED(mu_);
+  // The session is over: Await says so from now on.
+  void End() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // ---- The program's thread ------------------------------------------------
+  // Waits for an offer for at most so long. The same one until Give.
+  State Await(absl::Duration timeout, Offer* offer) ABSL_LOCKS_EXCLUDED(mu_);
+  // One span a tensor; their memory is read until Await returns kStep or kOver.
+  // Errors: InvalidArgument for sizes and figures that cannot be,
+  // FailedPrecondition if no step is offered.
+  absl::Status Give(std::vector<absl::Span<float>> gradients,
+                    const Figures& figures) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Options options_;
+  std::optional<StepReport> unfinished_;
+
+  absl::Mutex mu_;
+};
+
+}  // namespace muster
+
+#endif  // WORKER_PROGRAM_PROGRAM_STEPS_H_

@@ -1,0 +1,156 @@
+/* A worker of a Muster job whose model is a program's own: the program
+ * computes gradients, however it likes; ps tasks hold the parameters and apply
+ * the update rule. Plain C; libmuster.so.
+ *
+ *   muster_job* job = muster_start(spec, values);       // values: one a tensor
+ *   muster_step step;
+ *   while (muster_await(job, 1000, &step) != MUSTER_OVER) {
+ *     if (step.state == MUSTER_WAITING) continue;       // look for Ctrl-C
+ *     compute(values, gradients, &report.loss);
+ *     muster_push(job, gradients, &report);
+ *   }
+ *   int exit_code = muster_close(job);
+ *
+ * `spec` is the text of a ProgramSpec (proto/program.proto). The job's threads
+ * are its own; calls for one job come from one thread, but muster_stop and
+ * muster_log from any. After a fork calls in the child fail with
+ * MUSTER_ERROR_FORKED; a child without calls is harmless.
+ */
+#ifndef WORKER_PYTHON_MUSTER_H_
+#define WORKER_PYTHON_MUSTER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct muster_job muster_job;
+
+/* The kinds of an error; muster_error() has the words. */
+enum {
+  MUSTER_OK = 0,
+  /* A spec, shape, name or call that cannot be: exit code 2. */
+  MUSTER_ERROR_CONFIG = 1,
+  /* The train_dir or a checkpoint in it is of no use: exit code 3. */
+  MUSTER_ERROR_CHECKPOINT = 2,
+  /* Keys or an address that is not allowed: exit code 4. */
+  MUSTER_ERROR_SECURITY = 3,
+  /* A peer that did not come, or a full disk; another try may help: 138. */
+  MUSTER_ERROR_UNAVAILABLE = 4,
+  /* All else: exit code 1. */
+  MUSTER_ERROR_FAILED = 5,
+  /* A call in the child of a fork, or after muster_close. */
+  MUSTER_ERROR_FORKED = 6,
+};
+
+/* The state of a job as muster_await finds it. */
+enum {
+  /* Nothing to compute yet: for a ps task, the chief, other workers. */
+  MUSTER_WAITING = 0,
+  /* `values` are those of the step; gradients are wanted. */
+  MUSTER_STEP = 1,
+  /* The job is over for this worker; muster_close says how. */
+  MUSTER_OVER = 2,
+};
+
+/* The step that is wanted, and what became of the one before. */
+typedef struct muster_step {
+  int32_t state;
+  /* Steps that this process has begun; the first is 1. */
+  int64_t step;
+  /* Updates of all workers, when this step was granted. */
+  int64_t global_step;
+  /* Counts initializations and restores: `values` of another one are no
+   * successors of those before. */
+  int64_t model_epoch;
+  /* Steps whose rows are leased: this one and those after it. */
+  int32_t leases;
+  /* Of the step before: updates between its pull and its own; what was pushed
+   * is in no update (late or refused). */
+  double staleness;
+  int32_t dropped;
+} muster_step;
+
+typedef struct muster_report {
+  /* The mean over the step's rows; NaN if the program has none. */
+  double loss;
+  /* Rows, and right answers among them; -1: not known. */
+  int64_t examples;
+  int64_t correct;
+  /* The factor of the update rule's learning rate, more than 0; 1 without a
+   * schedule of the program's. */
+  double learning_rate_factor;
+} muster_report;
+
+/* A process's place in its cluster. */
+typedef struct muster_task {
+  /* "worker" or "chief". */
+  char job[16];
+  /* -1: it is numbered when it starts. */
+  int32_t index;
+  int32_t is_chief;
+  int32_t num_ps;
+  /* 0: whoever comes. */
+  int32_t num_workers;
+} muster_task;
+
+/* "0.1.0", and the version of this interface, which a caller compares with the
+ * one that it was written for. */
+const char* muster_version(void);
+#define MUSTER_ABI 1
+int muster_abi(void);
+
+/* The words of this thread's last error; "" if there was none. Valid until its
+ * next call. */
+const char* muster_error(void);
+
+/* Finds cluster and task of a spec, without a connection. Returns a kind of
+ * error. */
+int muster_resolve(const char* spec, muster_task* task);
+
+/* Begins to take part. `values`: float32, row-major, one a tensor of the spec,
+ * the initial ones; they are read, and written, until muster_close, but not
+ * between a muster_await that has said MUSTER_STEP and muster_push. NULL: an
+ * error, whose kind is *error. */
+muster_job* muster_start(const char* spec, float* const* values, int* error);
+
+/* Waits for the next step for at most so long; returns step->state. The same
+ * step again until it is pushed. */
+int muster_await(muster_job* job, int timeout_ms, muster_step* step);
+
+/* Rows of the data set, in the order of the job's permutation, that step
+ * number `ahead` from now (0: this one) is of, at most `size` of them; returns
+ * how many the step has, -1 if it is not leased. *epoch: of the first, from 0
+ * on. */
+int64_t muster_rows(muster_job* job, int ahead, int64_t* rows, int64_t size,
+                    int64_t* epoch);
+
+/* Gives the step's gradients, one a tensor (of a state tensor the difference
+ * that is added to it; NULL for zeros) and returns at once; their memory is
+ * read until muster_await says MUSTER_STEP or MUSTER_OVER. Returns a kind of
+ * error. REQUIRES: MUSTER_STEP. */
+int muster_push(muster_job* job, const float* const* gradients,
+                const muster_report* report);
+
+/* Takes no more steps: with signal 0 this worker is done, and the chief ends
+ * the job when all are; else as the signal of a worker (drain; the chief saves
+ * and ends the job). muster_await comes to MUSTER_OVER. */
+int muster_stop(muster_job* job, int signal);
+
+/* The chief saves as soon as it can; without effect elsewhere. */
+int muster_save(muster_job* job);
+
+/* A figure of the current step, for the chief's TensorBoard log. */
+int muster_log(muster_job* job, const char* name, double value);
+
+/* Ends: returns the exit code of a worker with this outcome (0: done). Stops
+ * first if need be. */
+int muster_close(muster_job* job);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WORKER_PYTHON_MUSTER_H_ */
