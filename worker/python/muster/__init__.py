@@ -16,8 +16,11 @@ from muster._errors import (CheckpointError, ConfigError, Error, ForkedError,
                             SecurityError, UnavailableError)
 from muster._init import init
 from muster._job import Job
+from muster._load import load
+from muster._local import local
+from muster._model import Model
 
 __all__ = [
-    "CheckpointError", "ConfigError", "Error", "ForkedError", "Job",
-    "SecurityError", "UnavailableError", "init",
+    "CheckpointError", "ConfigError", "Error", "ForkedError", "Job", "Model",
+    "SecurityError", "UnavailableError", "init", "load", "local",
 ]

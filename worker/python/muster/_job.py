@@ -73,8 +73,13 @@ def _pointers(addresses: Sequence[Optional[int]]) -> Any:
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
-# Of this process: one at a time.
 _current: Optional["Job"] = None
+
+
+def current() -> Optional["Job"]:
+    """This process's job, if it has one: there is one at a time."""
+    return (_current if _current is not None and
+            _current._is_of_this_process() else None)  # pylint: disable=protected-access
 
 
 class Job:
@@ -95,7 +100,7 @@ class Job:
         """Finds the process's place, without a connection. Errors: ConfigError,
         SecurityError."""
         global _current  # pylint: disable=global-statement
-        if _current is not None and _current._is_of_this_process():
+        if current() is not None:
             raise ConfigError(
                 "init: this process has a job already, and one process is one "
                 "worker: finish() that one first")
@@ -117,11 +122,6 @@ class Job:
         task = _library.Task()
         self._check(self._library.muster_resolve(program_text(settings),
                                                  ctypes.byref(task)))
-        if task.num_ps == 0:
-            raise ConfigError(
-                "init: no ps tasks: give ps=\"host:port\" or cluster=FILE, or "
-                "start the program by `muster run`, `muster task` or with "
-                "TF_CONFIG")
         self.index = int(task.index)
         self.is_chief = bool(task.is_chief)
         self.num_ps = int(task.num_ps)
@@ -129,7 +129,7 @@ class Job:
         self._former_handler: Any = None
         self._catch_sigterm()
         end_with_exit_codes()
-        atexit.register(self._leave)
+        atexit.register(self.abandon)
         _current = self
 
     # ---- What it is ---------------------------------------------------------
@@ -274,9 +274,8 @@ class Job:
         if kind != _library.OK:
             words = _library.words()
             # Others may have ended the job while this step was computed.
-            if self._await(0) != _library.OVER:
+            if self._await(0) == _library.STEP:
                 raise of_kind(kind, words)
-            return
         self._is_offered = False
 
     def rows(self, ahead: int = 0) -> Optional[Tuple[numpy.ndarray, int]]:
@@ -332,6 +331,18 @@ class Job:
         if self._exit_code:
             raise SystemExit(self._exit_code)
 
+    def abandon(self) -> None:
+        """Leaves the job, if it is not over: as after Ctrl-C, the chief saves
+        and ends it, and others go on. A second Ctrl-C kills."""
+        if not self._is_of_this_process() or self._is_finished:
+            return
+        if self._handle is not None:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+            self._library.muster_stop(self._handle, int(signal.SIGINT))
+            self._close()
+        self._end()
+
     def __enter__(self) -> "Job":
         return self
 
@@ -341,7 +352,7 @@ class Job:
         if kind is None:
             self.finish()
         else:
-            self._leave()
+            self.abandon()
 
     # ---- Inside -------------------------------------------------------------
     def _check(self, kind: int) -> None:
@@ -416,23 +427,12 @@ class Job:
         """The process may have another job from now on."""
         global _current  # pylint: disable=global-statement
         self._is_finished = True
-        atexit.unregister(self._leave)
+        atexit.unregister(self.abandon)
         if self._former_handler is not None:
             signal.signal(signal.SIGTERM, self._former_handler)
             self._former_handler = None
         if _current is self:
             _current = None
-
-    def _leave(self) -> None:
-        """Drains, as after Ctrl-C; a second one kills."""
-        if not self._is_of_this_process() or self._is_finished:
-            return
-        if self._handle is not None:
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
-            self._library.muster_stop(self._handle, int(signal.SIGINT))
-            self._close()
-        self._end()
 
     def _catch_sigterm(self) -> None:
         if (threading.current_thread() is threading.main_thread() and
