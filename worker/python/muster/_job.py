@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Any, List, NamedTuple, NoReturn, Optional, Sequence, Tuple, Type, Union
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy
 
@@ -173,7 +173,7 @@ class Job:
     # ---- Steps --------------------------------------------------------------
     def start(self, tensors: Sequence[Tensor], rule: Rule, *,
               epoch_rows: int = 0, step_rows: int = 0, steps_ahead: int = 0,
-              epochs: Optional[float] = None) -> None:
+              in_order: bool = False, epochs: Optional[float] = None) -> None:
         """Begins to take part; returns at once.
 
         Args:
@@ -185,6 +185,7 @@ class Job:
             has rows of its own.
           step_rows: rows of a step of this worker.
           steps_ahead: steps whose rows are wanted beforehand.
+          in_order: whether each epoch has the rows in the data set's order.
           epochs: the job's end, if `init` has not said another.
 
         Errors: ConfigError.
@@ -205,7 +206,7 @@ class Job:
                                   name)
         text = program_text(
             self._with_epochs(epochs), rule, [tensor[:3] for tensor in tensors],
-            epoch_rows, step_rows, steps_ahead)
+            epoch_rows, step_rows, steps_ahead, in_order)
         kind = ctypes.c_int(0)
         handle = self._library.muster_start(text, _pointers(addresses),
                                             ctypes.byref(kind))
@@ -337,10 +338,12 @@ class Job:
         if not self._is_of_this_process() or self._is_finished:
             return
         if self._handle is not None:
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
+            is_main = threading.current_thread() is threading.main_thread()
+            former = is_main and signal.signal(signal.SIGINT, signal.SIG_DFL)
             self._library.muster_stop(self._handle, int(signal.SIGINT))
             self._close()
+            if former:
+                signal.signal(signal.SIGINT, former)
         self._end()
 
     def __enter__(self) -> "Job":
@@ -444,9 +447,10 @@ class Job:
         """The first drains, a second one kills."""
         del frame
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if not self._is_of_this_process() or self._handle is None:
-            self._end_by(number)
-        self._library.muster_stop(self._handle, number)
-
-    def _end_by(self, number: int) -> NoReturn:
-        raise SystemExit(128 + number)
+        if not self._is_of_this_process():
+            # Of a child, for which this handler was not meant.
+            os.kill(os.getpid(), number)
+        elif self._handle is None:
+            raise SystemExit(128 + number)
+        else:
+            self._library.muster_stop(self._handle, number)

@@ -161,7 +161,7 @@ class Settings:
     training: str = ""
 
 
-# A setting, the variable that `muster run` and `muster task` set, its default.
+# A setting, and the variable that `muster run` and `muster task` set.
 _ENVIRONMENT = {
     "cluster": "MUSTER_CLUSTER",
     "task_index": "MUSTER_TASK_INDEX",
@@ -292,7 +292,7 @@ def training_text(settings: Settings, rule: Rule) -> str:
 def program_text(settings: Settings, rule: Optional[Rule] = None,
                  tensors: Sequence[Tuple[str, Sequence[int], bool]] = (),
                  epoch_rows: int = 0, step_rows: int = 0,
-                 steps_ahead: int = 0) -> bytes:
+                 steps_ahead: int = 0, in_order: bool = False) -> bytes:
     """A whole ProgramSpec, UTF-8; without `rule` only where it runs."""
     lines = [cluster_text(settings)]
     if rule is not None:
@@ -306,6 +306,8 @@ def program_text(settings: Settings, rule: Optional[Rule] = None,
         if value:
             lines.append("%s: %s\n" % (field, _scalar(field, _number(
                 field, value, 0, True))))
+    if in_order:
+        lines.append("in_order: true\n")
     text = "".join(lines)
     if "\0" in text:
         raise ConfigError("training: found a NUL character in it")
