@@ -154,9 +154,9 @@ class SignalTest(TestCase):
     def test_sigterm_drains_and_finish_says_so(self):
         job = self.stepping()
         os.kill(os.getpid(), signal.SIGTERM)
-        self.assertEqual(self.library.stopped_by, signal.SIGTERM)
-        # A second one kills.
-        self.assertEqual(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
+        # As `timeout` does.
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.assertEqual(self.library.calls[-1], ("stop", signal.SIGTERM))
         job.push([None])
         self.assertIsNone(job.await_step())
         self.assertTrue(job.done)
@@ -169,6 +169,20 @@ class SignalTest(TestCase):
         with self.assertRaises(SystemExit) as caught:
             os.kill(os.getpid(), signal.SIGTERM)
         self.assertEqual(caught.exception.code, 143)
+
+    def test_a_later_sigterm_kills(self):
+        child = os.fork()
+        if child == 0:
+            try:
+                # A job of its own.
+                job = self.stepping()
+                os.kill(os.getpid(), signal.SIGTERM)
+                job._sigterm_at -= 1
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os._exit(0)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
+                         -signal.SIGTERM)
 
     def test_sigterm_ends_a_child_as_ever(self):
         self.stepping()

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
@@ -19,6 +20,8 @@ from muster._spec import Rule, Settings, program_text
 
 # Between two looks for Ctrl-C.
 _WAIT_MS = 100
+# Two within it are one: `timeout` and batch systems send it twice.
+_ONE_SIGNAL_S = 1.0
 _SIGNAL_CODES = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 # Row-major float32 of the tensor's shape, that may be written; or its address.
@@ -127,6 +130,8 @@ class Job:
         self.num_ps = int(task.num_ps)
         self.num_workers = int(task.num_workers)
         self._former_handler: Any = None
+        # When it came, monotonic.
+        self._sigterm_at: Optional[float] = None
         self._catch_sigterm()
         end_with_exit_codes()
         atexit.register(self.abandon)
@@ -325,7 +330,8 @@ class Job:
             return
         self._check_caller()
         if self._handle is not None:
-            self._check(self._library.muster_stop(self._handle, 0))
+            if self._sigterm_at is None:
+                self._check(self._library.muster_stop(self._handle, 0))
             while self._handle is not None:
                 self._await(_WAIT_MS)
         self._end()
@@ -444,13 +450,17 @@ class Job:
                                                  self._on_sigterm)
 
     def _on_sigterm(self, number: int, frame: Optional[FrameType]) -> None:
-        """The first drains, a second one kills."""
+        """The first drains, a later one kills."""
         del frame
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if not self._is_of_this_process():
-            # Of a child, for which this handler was not meant.
+        now = time.monotonic()
+        is_first = self._sigterm_at is None
+        if not self._is_of_this_process() or not (
+                is_first or now < self._sigterm_at + _ONE_SIGNAL_S):
+            # In a child it was not meant for, it is as if it were not there.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         elif self._handle is None:
             raise SystemExit(128 + number)
-        else:
+        elif is_first:
+            self._sigterm_at = now
             self._library.muster_stop(self._handle, number)
