@@ -12,35 +12,43 @@ class Error(Exception):
     of `muster run`: 1 to 127 are permanent, another try may help from 128 on.
     """
 
+    # Where users know it, in tracebacks.
+    __module__ = "muster"
     exit_code = 1
 
 
 class ConfigError(Error):
     """A setting, shape, name, dtype or call that cannot be."""
 
+    __module__ = "muster"
     exit_code = 2
 
 
 class CheckpointError(Error):
     """The train_dir, or a checkpoint in it, is of no use."""
 
+    __module__ = "muster"
     exit_code = 3
 
 
 class SecurityError(Error):
     """Keys, or an address, that are not allowed."""
 
+    __module__ = "muster"
     exit_code = 4
 
 
 class UnavailableError(Error):
     """A peer that did not come, or a full disk: another try may help."""
 
+    __module__ = "muster"
     exit_code = 138
 
 
 class ForkedError(Error):
     """A call in a process that was forked after `init`."""
+
+    __module__ = "muster"
 
 
 # MUSTER_ERROR_..., muster.h.

@@ -1,0 +1,145 @@
+"""The package muster over real ps tasks: sync workers beside NumPy alone, kills,
+signals, workers that do not fit together."""
+
+import os
+import signal
+import sys
+from unittest import mock
+
+import muster
+import numpy
+from muster import _local
+from tests.integration import harness
+
+# Relative: sums of both are of float32, in another order.
+TOLERANCE = 1e-5
+STEPS = 40
+RATE = 0.1
+
+# Each row that a step is of counts one down in its place of w.
+VISITS = """
+import sys
+import muster, numpy
+rows = int(sys.argv[1])
+w = numpy.zeros(rows, numpy.float32)
+with muster.Model({"w": w}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
+                  batch_size=4, epochs=2, save_every_steps=100,
+                  max_wait=60) as model:
+    while not model.done:
+        gradient = numpy.zeros(rows, numpy.float32)
+        numpy.add.at(gradient, model.rows(), 1)
+        model.push_pull({"w": gradient}, loss=0.0)
+        print("pushed", model.step, flush=True)
+"""
+# Trains until it is told to end.
+ENDLESS = VISITS.replace("epochs=2", "epochs=1e6")
+
+
+class TestCase(harness.TestCase):
+
+    def start_program(self, text, cluster, index, *arguments):
+        environment = dict(os.environ, MUSTER_CLUSTER=cluster,
+                           MUSTER_JOB_NAME="worker",
+                           MUSTER_TASK_INDEX=str(index))
+        return self.start("worker %d" % index, [
+            sys.executable, "-c", text, *map(str, arguments)], environment)
+
+
+class LocalTest(TestCase):
+
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.object(_local, "path_of",
+                                  lambda name: harness.ps_server())
+        patch.start()
+        self.addCleanup(patch.stop)
+        random = numpy.random.default_rng(3)
+        self.x = random.standard_normal((64, 3)).astype(numpy.float32)
+        self.y = self.x @ numpy.array([[1], [2], [-1]], numpy.float32)
+
+    def gradient(self, w, rows):
+        x, y = self.x[rows], self.y[rows]
+        return x.T @ (x @ w - y) / numpy.float32(len(x))
+
+    def train(self, train_dir):
+        w = numpy.zeros((3, 1), numpy.float32)
+        with muster.Model({"w": w}, "sgd", RATE, train_dir=train_dir,
+                          replication="sync", steps=STEPS) as model:
+            index = int(os.environ["MUSTER_TASK_INDEX"])
+            rows = slice(index * 32, (index + 1) * 32)
+            while not model.done:
+                model.push_pull({"w": self.gradient(w, rows)}, examples=32)
+            return model.global_step
+
+    def test_two_sync_workers_are_numpy_with_the_whole_batch(self):
+        with muster.local(ps=2, workers=2) as cluster:
+            found = cluster.run(self.train, self.path("run"))
+        w = numpy.zeros((3, 1), numpy.float32)
+        for _ in range(STEPS):
+            w -= numpy.float32(RATE) * self.gradient(w, slice(0, 64))
+        numpy.testing.assert_allclose(muster.load(self.path("run"))["w"], w,
+                                      rtol=TOLERANCE)
+        self.assertEqual(found, [STEPS - 1] * 2)
+
+    def test_workers_of_other_shapes_end_with_why(self):
+        def train():
+            size = 3 + int(os.environ["MUSTER_TASK_INDEX"])
+            with muster.Model({"w": numpy.zeros(size, numpy.float32)}, steps=9,
+                              replication="sync") as model:
+                while not model.done:
+                    model.push_pull({"w": None})
+
+        with muster.local(ps=1, workers=2) as cluster:
+            with self.assertRaisesRegex(muster.ConfigError, "w"):
+                cluster.run(train)
+
+
+class ProcessTest(TestCase):
+
+    def test_each_row_counts_once_an_epoch_over_kills(self):
+        rows = 4000
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        run = self.path("run")
+        workers = [self.start_program(VISITS, cluster, index, rows, run)
+                   for index in (0, 1)]
+        workers[0].wait_for("pushed 200$")
+        ps.kill()
+        ps = self.start_ps(cluster, 0)
+        workers[1].wait_for("pushed 300$")
+        workers[1].kill()
+        workers[1] = self.start_program(VISITS, cluster, 1, rows, run)
+        workers[1].wait_for("pushed 100$")
+        workers[0].kill()
+        workers[0] = self.start_program(VISITS, cluster, 0, rows, run)
+        for process in [*workers, ps]:
+            self.assertEqual(process.wait(), 0, process.output)
+        w = muster.load(run)["w"]
+        numpy.testing.assert_array_equal(w, numpy.full(rows, -2))
+
+    def test_sigterm_drains_and_the_next_start_goes_on(self):
+        cluster = self.write_cluster(ps=1, workers=1)
+        self.start_ps(cluster, 0)
+        run = self.path("run")
+        worker = self.start_program(ENDLESS, cluster, 0, 100, run)
+        worker.wait_for("pushed 30$")
+        worker.send(signal.SIGTERM)
+        self.assertEqual(worker.wait(), 143, worker.output)
+        self.assertNotIn("Traceback", worker.output)
+        steps = -muster.load(run)["w"].sum() / 4
+        self.assertGreaterEqual(steps, 30)
+
+    def test_gradients_of_another_shape_are_exit_code_2(self):
+        cluster = self.write_cluster(ps=1, workers=1)
+        self.start_ps(cluster, 0)
+        worker = self.start_program(
+            VISITS.replace("zeros(rows, numpy.float32)\n        numpy",
+                           "zeros(rows + 1, numpy.float32)\n        numpy"),
+            cluster, 0, 100, self.path("run"))
+        self.assertEqual(worker.wait(), 2, worker.output)
+        self.assertIn("muster.ConfigError: gradient of 'w': wanted the shape "
+                      "[100], found [101]", worker.output)
+
+
+if __name__ == "__main__":
+    harness.main()
