@@ -9,7 +9,8 @@ import signal
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import (Any, Dict, List, NamedTuple, Optional, Sequence, Tuple,
+                    Type, Union)
 
 import numpy
 
@@ -69,7 +70,8 @@ def checked_address(what: str, shape: Sequence[int], memory: Memory,
     if writable and not memory.flags.writeable:
         raise ConfigError("%s: the array cannot be written, and new values "
                           "are to be put there: make it .copy()" % what)
-    return int(memory.ctypes.data)
+    # A third of the time that .ctypes takes.
+    return int(memory.__array_interface__["data"][0])
 
 
 def _pointers(addresses: Sequence[Optional[int]]) -> Any:
@@ -200,21 +202,19 @@ class Job:
             raise ConfigError("start: the job was started before")
         if not tensors:
             raise ConfigError("start: there is no parameter to train")
-        addresses = []
+        addresses: Dict[str, int] = {}
         for name, shape, _, memory in tensors:
-            addresses.append(checked_address("parameter '%s'" % name, shape,
-                                             memory, writable=True))
-        names = [tensor[0] for tensor in tensors]
-        for name in names:
-            if names.count(name) > 1:
+            if name in addresses:
                 raise ConfigError("start: two parameters are called '%s'" %
                                   name)
+            addresses[name] = checked_address("parameter '%s'" % name, shape,
+                                              memory, writable=True)
         text = program_text(
             self._with_epochs(epochs), rule, [tensor[:3] for tensor in tensors],
             epoch_rows, step_rows, steps_ahead, in_order)
         kind = ctypes.c_int(0)
-        handle = self._library.muster_start(text, _pointers(addresses),
-                                            ctypes.byref(kind))
+        handle = self._library.muster_start(
+            text, _pointers(list(addresses.values())), ctypes.byref(kind))
         if not handle:
             raise of_kind(kind.value, _library.words())
         self._kept = list(tensors)
