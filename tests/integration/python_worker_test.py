@@ -1,5 +1,5 @@
-"""The package muster over real ps tasks: sync workers beside NumPy alone, kills,
-signals, workers that do not fit together."""
+"""The package muster over real ps tasks: sync workers beside NumPy alone,
+kills, signals, workers that do not fit together."""
 
 import os
 import signal

@@ -32,8 +32,9 @@ class LibraryTest(unittest.TestCase):
     def test_another_version_is_refused_with_both(self):
         library = fake_library.FakeLibrary()
         library.abi = 7
-        with self.assertRaisesRegex(muster.ConfigError, r"\(0.1.0\) has version "
-                                    "7 .* written for version 1: install"):
+        with self.assertRaisesRegex(
+                muster.ConfigError, r"\(0.1.0\) has version 7 .* written for "
+                "version 1: install"):
             _library.use(library)
 
     def test_a_missing_library_is_refused_with_its_folder(self):
@@ -66,7 +67,8 @@ class LibraryTest(unittest.TestCase):
         self.assertIn("#define MUSTER_ABI %d\n" % _library.ABI, header)
 
     def test_kinds_of_errors_are_those_of_the_header(self):
-        for kind, error in ((1, muster.ConfigError), (2, muster.CheckpointError),
+        for kind, error in ((1, muster.ConfigError),
+                            (2, muster.CheckpointError),
                             (3, muster.SecurityError),
                             (4, muster.UnavailableError), (5, muster.Error),
                             (6, muster.ForkedError)):

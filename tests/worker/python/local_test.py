@@ -104,7 +104,7 @@ class LocalTest(harness.TestCase):
 
         self.assertEqual(self.run_local(train, workers=1), [[("resolve",)]])
 
-    def test_an_exception_is_raised_with_its_traceback_and_ends_the_others(self):
+    def test_an_exception_is_raised_with_its_traceback_and_ends_others(self):
         def fail():
             if os.environ["MUSTER_TASK_INDEX"] == "1":
                 raise KeyError("the worker's")

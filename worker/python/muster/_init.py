@@ -27,8 +27,8 @@ def init(train_dir: Optional[Path] = None, *, ps: Optional[Hosts] = None,
     """Makes this process a worker. Connects to nobody: that begins with the
     first step.
 
-    What is not given is looked for where `muster run` and `muster task` leave it
-    (MUSTER_CLUSTER, MUSTER_TASK_INDEX, MUSTER_JOB_NAME, MUSTER_CERTS_DIR,
+    What is not given is looked for where `muster run` and `muster task` leave
+    it (MUSTER_CLUSTER, MUSTER_TASK_INDEX, MUSTER_JOB_NAME, MUSTER_CERTS_DIR,
     MUSTER_ALLOW_INSECURE_NETWORK), and in TF_CONFIG.
 
     Args:

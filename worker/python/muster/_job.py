@@ -85,8 +85,8 @@ _current: Optional["Job"] = None
 
 def current() -> Optional["Job"]:
     """This process's job, if it has one: there is one at a time."""
-    return (_current if _current is not None and
-            _current._is_of_this_process() else None)  # pylint: disable=protected-access
+    job = _current
+    return job if job is not None and job.is_of_this_process else None
 
 
 class Job:
@@ -146,6 +146,11 @@ class Job:
     def is_started(self) -> bool:
         """Whether its parameters are known; it takes part from then on."""
         return self._is_started
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it; false in a child of that one."""
+        return self._pid == os.getpid()
 
     @property
     def done(self) -> bool:
@@ -328,7 +333,7 @@ class Job:
         Errors: what has ended the job. SystemExit(143) after SIGTERM, when all
         is saved.
         """
-        if self._is_finished and self._is_of_this_process():
+        if self._is_finished and self.is_of_this_process:
             return
         self._check_caller()
         if self._handle is not None:
@@ -343,7 +348,7 @@ class Job:
     def abandon(self) -> None:
         """Leaves the job, if it is not over: as after Ctrl-C, the chief saves
         and ends it, and others go on. A second Ctrl-C kills."""
-        if not self._is_of_this_process() or self._is_finished:
+        if not self.is_of_this_process or self._is_finished:
             return
         if self._handle is not None:
             is_main = threading.current_thread() is threading.main_thread()
@@ -370,11 +375,8 @@ class Job:
         if kind != _library.OK:
             raise of_kind(kind, _library.words())
 
-    def _is_of_this_process(self) -> bool:
-        return self._pid == os.getpid()
-
     def _check_process(self) -> None:
-        if not self._is_of_this_process():
+        if not self.is_of_this_process:
             raise ForkedError(
                 "a call for a job in process %d, which was forked after init "
                 "in process %d: only that one may call. Fork before init, or "
@@ -456,7 +458,7 @@ class Job:
         del frame
         now = time.monotonic()
         is_first = self._sigterm_at is None
-        if not self._is_of_this_process() or not (
+        if not self.is_of_this_process or not (
                 is_first or now < self._sigterm_at + _ONE_SIGNAL_S):
             # In a child it was not meant for, it is as if it were not there.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

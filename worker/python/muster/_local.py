@@ -209,7 +209,7 @@ class local:  # pylint: disable=invalid-name
         environment = {name: value for name, value in os.environ.items()
                        if name != "TF_CONFIG"}
         with open(self._log(index), "wb") as log:
-            return subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn
+            return subprocess.Popen(
                 [path_of("ps_server"), "--cluster=" + cluster,
                  "--task_index=%d" % index],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,

@@ -113,8 +113,8 @@ class Model:
         return self.job.epoch
 
     def rows(self) -> numpy.ndarray:
-        """Indices of this step's rows, int64 [at most batch_size]; none once the
-        job is over. Errors: ConfigError if `rows` was not given."""
+        """Indices of this step's rows, int64 [at most batch_size]; none once
+        the job is over. Errors: ConfigError if `rows` was not given."""
         if not self._has_rows:
             raise ConfigError("rows(): nobody deals rows: give Model rows=, "
                               "those of the data set, and batch_size=")
@@ -128,8 +128,8 @@ class Model:
         lie in the parameters then. Without effect once the job is over.
 
         Args:
-          gradients: float32 arrays of the parameters' shapes, one for each name;
-            None stands for zeros.
+          gradients: float32 arrays of the parameters' shapes, one for each
+            name; None stands for zeros.
           loss: the mean over the step's rows; None: that of `job.log`.
           examples: rows of the step; None: those of `rows()`.
           correct: right answers among them; None: not known.

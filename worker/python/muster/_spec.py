@@ -5,7 +5,8 @@ import difflib
 import math
 import os
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (Any, Dict, Iterable, List, Mapping, Optional, Sequence,
+                    Tuple, Union)
 
 from muster._errors import ConfigError
 
@@ -113,7 +114,8 @@ def rule_text(rule: Rule) -> str:
 
 
 _TOKEN = re.compile(r"""#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|"""
-                    r"""[A-Za-z_][A-Za-z0-9_]*|[{}<>]|[^\s\w]|[0-9]\w*""", re.DOTALL)
+                    r"""[A-Za-z_][A-Za-z0-9_]*|[{}<>]|[^\s\w]|[0-9]\w*""",
+                    re.DOTALL)
 
 
 def merged(text: str, field: str, inner: str) -> str:
