@@ -31,8 +31,6 @@ with muster.Model({"w": w}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
         model.push_pull({"w": gradient}, loss=0.0)
         print("pushed", model.step, flush=True)
 """
-# Trains until it is told to end.
-ENDLESS = VISITS.replace("epochs=2", "epochs=1e6")
 
 
 class TestCase(harness.TestCase):
@@ -68,7 +66,7 @@ class LocalTest(TestCase):
             index = int(os.environ["MUSTER_TASK_INDEX"])
             rows = slice(index * 32, (index + 1) * 32)
             while not model.done:
-                model.push_pull({"w": self.gradient(w, rows)}, examples=32)
+                model.push_pull({"w": self.gradient(w, rows)})
             return model.global_step
 
     def test_two_sync_workers_are_numpy_with_the_whole_batch(self):
@@ -96,49 +94,70 @@ class LocalTest(TestCase):
 
 class ProcessTest(TestCase):
 
+    ROWS = 4000
+
+    def start_visits(self, cluster, index, program=VISITS):
+        return self.start_program(program, cluster, index, self.ROWS,
+                                  self.path("run"))
+
+    def assert_each_row_twice(self):
+        numpy.testing.assert_array_equal(muster.load(self.path("run"))["w"],
+                                         numpy.full(self.ROWS, -2))
+
     def test_each_row_counts_once_an_epoch_over_kills(self):
-        rows = 4000
         cluster = self.write_cluster(ps=1, workers=2)
         ps = self.start_ps(cluster, 0)
-        run = self.path("run")
-        workers = [self.start_program(VISITS, cluster, index, rows, run)
-                   for index in (0, 1)]
+        workers = [self.start_visits(cluster, index) for index in (0, 1)]
         workers[0].wait_for("pushed 200$")
         ps.kill()
         ps = self.start_ps(cluster, 0)
         workers[1].wait_for("pushed 300$")
         workers[1].kill()
-        workers[1] = self.start_program(VISITS, cluster, 1, rows, run)
+        workers[1] = self.start_visits(cluster, 1)
         workers[1].wait_for("pushed 100$")
         workers[0].kill()
-        workers[0] = self.start_program(VISITS, cluster, 0, rows, run)
+        workers[0] = self.start_visits(cluster, 0)
         for process in [*workers, ps]:
             self.assertEqual(process.wait(), 0, process.output)
-        w = muster.load(run)["w"]
-        numpy.testing.assert_array_equal(w, numpy.full(rows, -2))
+        self.assert_each_row_twice()
 
     def test_sigterm_drains_and_the_next_start_goes_on(self):
         cluster = self.write_cluster(ps=1, workers=1)
-        self.start_ps(cluster, 0)
-        run = self.path("run")
-        worker = self.start_program(ENDLESS, cluster, 0, 100, run)
+        ps = self.start_ps(cluster, 0)
+        worker = self.start_visits(cluster, 0)
         worker.wait_for("pushed 30$")
         worker.send(signal.SIGTERM)
         self.assertEqual(worker.wait(), 143, worker.output)
         self.assertNotIn("Traceback", worker.output)
-        steps = -muster.load(run)["w"].sum() / 4
-        self.assertGreaterEqual(steps, 30)
+        pushed = -muster.load(self.path("run"))["w"].sum() / 4
+        self.assertGreaterEqual(pushed, 29)
+        ps.kill()
+        self.start_ps(cluster, 0)
+        worker = self.start_visits(cluster, 0)
+        self.assertEqual(worker.wait(), 0, worker.output)
+        self.assert_each_row_twice()
+
+    def test_ctrl_c_ends_a_wait_for_a_ps(self):
+        worker = self.start_visits(self.write_cluster(), 0)
+        worker.wait_for("waiting for /job:ps/task:0")
+        worker.send(signal.SIGINT)
+        self.assertEqual(worker.wait(), 130, worker.output)
+        self.assertIn("KeyboardInterrupt", worker.output)
+
+    def test_a_ps_that_does_not_come_is_exit_code_138(self):
+        worker = self.start_visits(self.write_cluster(), 0, VISITS.replace(
+            "max_wait=60", "max_wait=0.5"))
+        self.assertEqual(worker.wait(), 138, worker.output)
+        self.assertIn("muster.UnavailableError: ", worker.output)
 
     def test_gradients_of_another_shape_are_exit_code_2(self):
-        cluster = self.write_cluster(ps=1, workers=1)
+        cluster = self.write_cluster()
         self.start_ps(cluster, 0)
-        worker = self.start_program(
-            VISITS.replace("zeros(rows, numpy.float32)\n        numpy",
-                           "zeros(rows + 1, numpy.float32)\n        numpy"),
-            cluster, 0, 100, self.path("run"))
+        worker = self.start_visits(cluster, 0, VISITS.replace(
+            "gradient = numpy.zeros(rows", "gradient = numpy.zeros(rows + 1"))
         self.assertEqual(worker.wait(), 2, worker.output)
         self.assertIn("muster.ConfigError: gradient of 'w': wanted the shape "
-                      "[100], found [101]", worker.output)
+                      "[4000], found [4001]", worker.output)
 
 
 if __name__ == "__main__":
