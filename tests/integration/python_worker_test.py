@@ -16,20 +16,27 @@ TOLERANCE = 1e-5
 STEPS = 40
 RATE = 0.1
 
-# Each row that a step is of counts one down in its place of w.
+# Each row that a step is of counts one down in its place of w. After so many
+# steps a gate is waited for, the other end of a named pipe, with the gradient
+# of the next one.
 VISITS = """
 import sys
 import muster, numpy
 rows = int(sys.argv[1])
+gates = {int(steps) for steps in sys.argv[4:]}
 w = numpy.zeros(rows, numpy.float32)
+steps = 0
 with muster.Model({"w": w}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
                   batch_size=4, epochs=2, save_every_steps=100,
                   max_wait=60) as model:
     while not model.done:
         gradient = numpy.zeros(rows, numpy.float32)
         numpy.add.at(gradient, model.rows(), 1)
+        if steps in gates:
+            print("at gate", steps, flush=True)
+            open(sys.argv[3]).close()
         model.push_pull({"w": gradient}, loss=0.0)
-        print("pushed", model.step, flush=True)
+        steps += 1
 """
 
 
@@ -96,9 +103,15 @@ class ProcessTest(TestCase):
 
     ROWS = 4000
 
-    def start_visits(self, cluster, index, program=VISITS):
+    def start_visits(self, cluster, index, *gates, program=VISITS):
+        path = self.path("gate%d" % index)
+        if gates:
+            os.mkfifo(path)
         return self.start_program(program, cluster, index, self.ROWS,
-                                  self.path("run"))
+                                  self.path("run"), path, *gates)
+
+    def open_gate(self, index):
+        os.close(os.open(self.path("gate%d" % index), os.O_WRONLY))
 
     def assert_each_row_twice(self):
         numpy.testing.assert_array_equal(muster.load(self.path("run"))["w"],
@@ -107,30 +120,33 @@ class ProcessTest(TestCase):
     def test_each_row_counts_once_an_epoch_over_kills(self):
         cluster = self.write_cluster(ps=1, workers=2)
         ps = self.start_ps(cluster, 0)
-        workers = [self.start_visits(cluster, index) for index in (0, 1)]
-        workers[0].wait_for("pushed 200$")
+        chief = self.start_visits(cluster, 0, 150, 300)
+        worker = self.start_visits(cluster, 1, 150)
+        chief.wait_for("at gate 150")
+        worker.wait_for("at gate 150")
         ps.kill()
         ps = self.start_ps(cluster, 0)
-        workers[1].wait_for("pushed 300$")
-        workers[1].kill()
-        workers[1] = self.start_visits(cluster, 1)
-        workers[1].wait_for("pushed 100$")
-        workers[0].kill()
-        workers[0] = self.start_visits(cluster, 0)
-        for process in [*workers, ps]:
+        self.open_gate(0)
+        chief.wait_for("at gate 300")
+        worker.kill()
+        worker = self.start_visits(cluster, 1)
+        chief.kill()
+        chief = self.start_visits(cluster, 0)
+        for process in (chief, worker, ps):
             self.assertEqual(process.wait(), 0, process.output)
         self.assert_each_row_twice()
 
     def test_sigterm_drains_and_the_next_start_goes_on(self):
         cluster = self.write_cluster(ps=1, workers=1)
         ps = self.start_ps(cluster, 0)
-        worker = self.start_visits(cluster, 0)
-        worker.wait_for("pushed 30$")
+        worker = self.start_visits(cluster, 0, 30)
+        worker.wait_for("at gate 30")
         worker.send(signal.SIGTERM)
+        worker.wait_for("interrupted")
+        self.open_gate(0)
         self.assertEqual(worker.wait(), 143, worker.output)
         self.assertNotIn("Traceback", worker.output)
-        pushed = -muster.load(self.path("run"))["w"].sum() / 4
-        self.assertGreaterEqual(pushed, 29)
+        self.assertEqual(muster.load(self.path("run"))["w"].sum(), -30 * 4)
         ps.kill()
         self.start_ps(cluster, 0)
         worker = self.start_visits(cluster, 0)
@@ -145,15 +161,16 @@ class ProcessTest(TestCase):
         self.assertIn("KeyboardInterrupt", worker.output)
 
     def test_a_ps_that_does_not_come_is_exit_code_138(self):
-        worker = self.start_visits(self.write_cluster(), 0, VISITS.replace(
-            "max_wait=60", "max_wait=0.5"))
+        worker = self.start_visits(
+            self.write_cluster(), 0,
+            program=VISITS.replace("max_wait=60", "max_wait=0.5"))
         self.assertEqual(worker.wait(), 138, worker.output)
         self.assertIn("muster.UnavailableError: ", worker.output)
 
     def test_gradients_of_another_shape_are_exit_code_2(self):
         cluster = self.write_cluster()
         self.start_ps(cluster, 0)
-        worker = self.start_visits(cluster, 0, VISITS.replace(
+        worker = self.start_visits(cluster, 0, program=VISITS.replace(
             "gradient = numpy.zeros(rows", "gradient = numpy.zeros(rows + 1"))
         self.assertEqual(worker.wait(), 2, worker.output)
         self.assertIn("muster.ConfigError: gradient of 'w': wanted the shape "
