@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 from unittest import mock
 
 import muster

@@ -25,8 +25,10 @@ def _tables() -> numpy.ndarray:
 def _past_a_word(state: numpy.ndarray) -> numpy.ndarray:
     """Each state after a word that was added to it."""
     tables = _tables()
-    return (tables[3].take(state & 255) ^ tables[2].take(state >> 8 & 255) ^
-            tables[1].take(state >> 16 & 255) ^ tables[0].take(state >> 24))
+    past: numpy.ndarray = (
+        tables[3].take(state & 255) ^ tables[2].take(state >> 8 & 255) ^
+        tables[1].take(state >> 16 & 255) ^ tables[0].take(state >> 24))
+    return past
 
 
 @functools.lru_cache(None)
@@ -36,7 +38,8 @@ def _lane_tables() -> List[List[int]]:
                          for shift in (24, 16, 8, 0)])
     for _ in range(_LANE_WORDS):
         state = _past_a_word(state)
-    return state.tolist()
+    tables: List[List[int]] = state.tolist()
+    return tables
 
 
 def _past_a_block(crc: int, words: numpy.ndarray) -> int:

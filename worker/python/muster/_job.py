@@ -457,14 +457,13 @@ class Job:
         """The first drains, a later one kills."""
         del frame
         now = time.monotonic()
-        is_first = self._sigterm_at is None
-        if not self.is_of_this_process or not (
-                is_first or now < self._sigterm_at + _ONE_SIGNAL_S):
+        before, self._sigterm_at = self._sigterm_at, now
+        if not self.is_of_this_process or (
+                before is not None and now >= before + _ONE_SIGNAL_S):
             # In a child it was not meant for, it is as if it were not there.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         elif self._handle is None:
             raise SystemExit(128 + number)
-        elif is_first:
-            self._sigterm_at = now
+        elif before is None:
             self._library.muster_stop(self._handle, number)

@@ -123,4 +123,4 @@ def load() -> Any:
 
 def words() -> str:
     """This thread's last error."""
-    return load().muster_error().decode("utf-8", "replace")
+    return str(load().muster_error(), "utf-8", "replace")

@@ -223,8 +223,9 @@ class local:  # pylint: disable=invalid-name
                 for index, ps in enumerate(self._ps)}
         try:
             while len(results) < len(self._workers):
-                waited = {worker.results: worker for worker in self._workers
-                          if worker.index not in results}
+                waited: Dict[Any, _Worker] = {
+                    worker.results: worker for worker in self._workers
+                    if worker.index not in results}
                 for ready in multiprocessing.connection.wait([*waited, *ends]):
                     if isinstance(ready, int):
                         self._check_ps(ends.pop(ready))
