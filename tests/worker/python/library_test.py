@@ -3,6 +3,7 @@ programs."""
 
 import ctypes.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from muster import _errors, _library
 from tests.integration import harness
 from tests.worker.python import fake_library
 
+C_TYPES = {"char": ctypes.c_char, "double": ctypes.c_double,
+           "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64}
 # A program over the fake; its test says what it does with `library`.
 PROGRAM = """
 import atexit, os, signal, sys
@@ -59,9 +62,11 @@ class LibraryTest(unittest.TestCase):
                                 ("task", _library.Task)):
             begin = header.index("typedef struct muster_%s {" % name)
             end = header.index("} muster_%s;" % name)
-            at = begin
-            for field, _ in structure._fields_:
-                at = header.index(" %s" % field, at, end)
+            fields = re.findall(r"^  (\w+) (\w+)(?:\[(\d+)\])?;",
+                                header[begin:end], re.MULTILINE)
+            self.assertEqual(structure._fields_, [
+                (field, C_TYPES[kind] * int(size) if size else C_TYPES[kind])
+                for kind, field, size in fields])
         for name in _library._FUNCTIONS:
             self.assertIn(name + "(", header)
         self.assertIn("#define MUSTER_ABI %d\n" % _library.ABI, header)

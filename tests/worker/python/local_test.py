@@ -9,6 +9,7 @@ import time
 from unittest import mock
 
 import muster
+import numpy
 from muster import _local
 from tests.integration import harness
 from tests.worker.python import fake_library
@@ -23,6 +24,7 @@ INTERRUPTED = """
 import os, sys, time
 from unittest import mock
 import muster
+import numpy
 from muster import _local
 def wait():
     os.write(1, b"%d\\n" % os.getpid())
@@ -76,7 +78,8 @@ class LocalTest(harness.TestCase):
                 with open(self.path("ps"), encoding="utf-8") as pipe:
                     cluster += pipe.readline()
             return (factor * index, os.environ["MUSTER_JOB_NAME"], cluster,
-                    os.getpid())
+                    # Its own: a terminal's Ctrl-C does not come to it.
+                    os.getsid(0))
 
         found = self.run_local(place, 10, ps=1, workers=3)
         self.assertEqual([result[:2] for result in found],
@@ -97,11 +100,12 @@ class LocalTest(harness.TestCase):
     def test_a_job_that_is_not_finished_is(self):
         def train():
             library = fake_library.use(fake_library.FakeLibrary(), mock.Mock())
-            muster.init(ps="h:1")
-            before = list(library.calls)
-            return before
+            library.shapes = [(1,)]
+            muster.Model({"w": numpy.zeros(1, numpy.float32)}, ps="h:1")
+            return library.calls
 
-        self.assertEqual(self.run_local(train, workers=1), [[("resolve",)]])
+        self.assertEqual(self.run_local(train, workers=1)[0][-2:],
+                         [("stop", 0), ("close",)])
 
     def test_an_exception_is_raised_with_its_traceback_and_ends_others(self):
         def fail():
