@@ -58,6 +58,16 @@ def add_host_flags(parser):
                         "the package)")
 
 
+def add_task_flags(parser, ports, port_base=None):
+    """Those of every launcher that starts ps tasks, too. `ports`: which task
+    gets which port."""
+    parser.add_argument("--port_base", type=positive, default=port_base,
+                        metavar="P", help=ports)
+    parser.add_argument("--ps_flag", action="append", default=[],
+                        metavar="FLAG", help="a further flag of every ps; may "
+                        "be repeated")
+
+
 def split(argv):
     """(words before the first --, words after it)."""
     at = argv.index("--") if "--" in argv else len(argv)
@@ -109,12 +119,8 @@ def parse(argv):
     parser.add_argument("--cluster", type=local_path, metavar="FILE",
                         help="with --min_workers: write there what `muster "
                         "join` wants to know")
-    parser.add_argument("--port_base", type=positive, metavar="P",
-                        help="the tasks of each host get ports P, P+1, ... "
-                        "(default: free ones from 20000 on)")
-    parser.add_argument("--ps_flag", action="append", default=[],
-                        metavar="FLAG", help="a further flag of every ps; may "
-                        "be repeated")
+    add_task_flags(parser, "the tasks of each host get ports P, P+1, ... "
+                   "(default: free ones from 20000 on)")
     return parse_with(parser, argv)
 
 

@@ -43,12 +43,8 @@ def parse(argv):
     parser.add_argument("--ps", type=not_negative, default=1, metavar="N",
                         help="ps tasks (default 1). 0: none, the workers hold "
                         "the parameters (replication=all_reduce)")
-    parser.add_argument("--port_base", type=positive, default=8888,
-                        metavar="P", help="rank r listens on port P + r "
-                        "(default 8888)")
-    parser.add_argument("--ps_flag", action="append", default=[],
-                        metavar="FLAG", help="a further flag of every ps; may "
-                        "be repeated")
+    run.add_task_flags(parser, "rank r listens on port P + r (default 8888)",
+                       8888)
     parser.add_argument("--allow_insecure_network", action="store_true",
                         help="talk between nodes without encryption or "
                         "authentication")
