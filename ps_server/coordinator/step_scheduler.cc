@@ -22,7 +22,8 @@ StepScheduler::StepScheduler(JobRecord& job, JobSaves& saves)
 
 StepGate::Job StepScheduler::GatedJob() {
   return {&job_.budget(), &job_.leases(),
-          [this] { return job_.members().Active(); }, attendance_.listed()};
+          [this] { return job_.members().TakingSteps(); },
+          attendance_.listed()};
 }
 
 // ---- The job's phases -----------------------------------------------------
@@ -236,7 +237,7 @@ void StepScheduler::SayAttendance(absl::Time now) {
   }
   const Members& members = job_.members();
   const int64_t gradients =
-      rounds == nullptr ? 0 : rounds->GradientsOfUpdate(members.Active());
+      rounds == nullptr ? 0 : rounds->GradientsOfUpdate(members.TakingSteps());
   for (std::string& line :
        attendance_.Look(members.Registered(), gradients, now)) {
     job_.Say(std::move(line));
@@ -269,7 +270,7 @@ std::vector<StepAnswer> StepScheduler::PopAnswers(absl::Time now) {
   if (!waiting_.empty()) gate_->SeeLive(now);
   for (Waiting& step : std::exchange(waiting_, {})) {
     CoordinatorWorker& worker = job_.members().FindOrAdd(step.task);
-    const bool granted = job_.phase() == RUNNING && worker.IsActive() &&
+    const bool granted = job_.phase() == RUNNING && worker.TakesSteps() &&
                          TryGrantTo(step.task, step.wish, now);
     if (!granted && gate_->MayWait() &&
         step.state_version >= job_.versions().told() && now < step.until) {
