@@ -270,7 +270,7 @@ std::vector<StepAnswer> StepScheduler::PopAnswers(absl::Time now) {
   if (!waiting_.empty()) gate_->SeeLive(now);
   for (Waiting& step : std::exchange(waiting_, {})) {
     CoordinatorWorker& worker = job_.members().FindOrAdd(step.task);
-    const bool granted = job_.phase() == RUNNING && worker.TakesSteps() &&
+    const bool granted = job_.phase() == RUNNING && worker.IsActive() &&
                          TryGrantTo(step.task, step.wish, now);
     if (!granted && gate_->MayWait() &&
         step.state_version >= job_.versions().told() && now < step.until) {
