@@ -38,7 +38,7 @@ struct ShownTraining {
 // field of the overrides by its path. REQUIRES: the training is checked.
 HparamsSessionStart HparamsOf(const ShownTraining& shown);
 
-// Fills in the model's graph, HparamsOf, and how examples to look at are read:
+// Fills in the model's graph, if it has layers, HparamsOf, and how examples to look at are read:
 // the first
 // summary.images rows of the training set, as input.map varies them in the
 // epoch of the step. Errors: those of ModelGraph::Create.
