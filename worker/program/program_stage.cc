@@ -1,0 +1,216 @@
+#include "worker/program/program_stage.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "worker/step/step_parameters.h"
+#include "worker/task/kept_training.h"
+#include "worker/task/worker_options.h"
+#include "worker/tower/gradient_memory.h"
+#include "worker/training/any_workers.h"
+#include "worker/training/replication_settings.h"
+#include "worker/training/training_spec.h"
+
+namespace muster {
+namespace {
+
+// As device and devices of a result.json.
+constexpr char kProgram[] = "program";
+
+// What a training can want of a model of layers alone.
+absl::Status CheckNoLayersWanted(const TrainingSpec& training) {
+  const struct {
+    bool is_set;
+    absl::string_view field;
+  } kFields[] = {
+      {!training.model().layer().empty(), "model"},
+      {!training.input().type().empty(), "input"},
+      {training.gradient().accumulate_batches() > 1,
+       "gradient.accumulate_batches"},
+      {training.gradient().has_clip(), "gradient.clip"},
+      {training.evaluation().every_steps() > 0, "evaluation.every_steps"},
+      {training.stop().target_accuracy() > 0, "stop.target_accuracy"},
+      {training.stop().has_plateau(), "stop.plateau"},
+      {training.optimizer().schedule().name() == "on_plateau",
+       "optimizer.schedule.name=on_plateau"},
+      {training.checkpoint().has_keep_best(), "checkpoint.keep_best"},
+      {PipelineDepth(training.replication()) > 1, "replication.pipeline_depth"},
+      {PullsInPlace(training.replication()), "replication.async.pull=IN_PLACE"},
+      {training.replication().has_all_reduce(), "replication.all_reduce"},
+  };
+  for (const auto& [is_set, field] : kFields) {
+    if (!is_set) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(field,
+                     " is of a model of layers, and this one is a program's: "
+                     "leave it out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRows(const TrainingSpec& training,
+                       const ProgramModel& model) {
+  if (model.epoch_rows == 0) {
+    if (training.stop().epochs() == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stop.epochs is ", training.stop().epochs(),
+        ", but the program does not say how many rows an epoch has: give "
+        "epoch_rows and step_rows, or stop by steps or seconds"));
+  }
+  if (model.step_rows >= 1 && model.step_rows <= model.epoch_rows) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("step_rows is ", model.step_rows, ", wanted 1 to the ",
+                   model.epoch_rows, " of epoch_rows"));
+}
+
+std::vector<TensorDef> MakeTensorDefs(const ProgramModel& model) {
+  std::vector<TensorDef> tensors;
+  for (const ProgramTensor& tensor : model.tensors) {
+    TensorDef& made = tensors.emplace_back();
+    made.set_name(tensor.name());
+    *made.mutable_shape() = tensor.shape();
+    made.set_dtype(FLOAT32);
+    made.set_kind(tensor.is_state() ? STATE : TRAINABLE);
+  }
+  return tensors;
+}
+
+// Without epoch_rows a step is counted by what it reports.
+BatchPlan PlanOf(const WorkerJob& job, const ProgramModel& model) {
+  BatchPlan shape;
+  shape.batch_size = model.epoch_rows == 0 ? 1 : model.step_rows;
+  shape.workers = static_cast<int64_t>(job.tasks.size());
+  return shape;
+}
+
+// The text that all workers must have alike. In a mean of several steps all
+// rows would count alike.
+std::string TrainingText(const WorkerJob& job, const ProgramModel& model) {
+  TrainingSpec training = job.options.training;
+  training.clear_model();
+  training.clear_input();
+  std::string text = SemanticText(training);
+  for (const ProgramTensor& tensor : model.tensors) {
+    absl::StrAppend(&text, "tensor: \"", tensor.name(), "\" [",
+                    absl::StrJoin(tensor.shape(), ","), "]",
+                    tensor.is_state() ? " state" : "", "\n");
+  }
+  absl::StrAppend(&text, "epoch_rows: ", model.epoch_rows, "\n",
+                  "in_order: ", model.in_order ? "true" : "false", "\n");
+  if (training.replication().has_sync()) {
+    absl::StrAppend(&text, "step_rows: ", model.step_rows, "\n");
+  }
+  return text;
+}
+
+DataSchema MakeSchema(const ProgramModel& model) {
+  DataSchema schema;
+  schema.set_format(kProgram);
+  if (model.epoch_rows > 0) {
+    schema.mutable_training()->set_rows(model.epoch_rows);
+  }
+  return schema;
+}
+
+StepTraits DescribeSteps(const PlacedTraining& placed,
+                         const ProgramModel& model) {
+  StepTraits traits;
+  traits.shape = PlanOf(placed.job(), model);
+  traits.num_examples = model.epoch_rows;
+  if (model.epoch_rows == 0) traits.order = RowOrder::kStream;
+  traits.leases_ahead = std::max(model.steps_ahead, 0);
+  traits.training_text = TrainingText(placed.job(), model);
+  traits.schema = MakeSchema(model);
+  traits.backend = kProgram;
+  traits.device_titles = {kProgram};
+  traits.own_devices = {kProgram};
+  traits.values_source = "the program's values";
+  return traits;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
+    WorkerJob job, const ProgramModel& model) {
+  const TrainingSpec& given = job.given_training;
+  RETURN_IF_ERROR(CheckNoLayersWanted(given));
+  RETURN_IF_ERROR(CheckRows(given, model));
+  RETURN_IF_ERROR(CheckSuitsAnyWorkers(job.options.cluster, given));
+  const BatchPlan shape = PlanOf(job, model);
+  const std::vector<TensorDef> tensors = MakeTensorDefs(model);
+  return PlacedTraining::Create(std::move(job),
+                                {tensors, shape, model.epoch_rows});
+}
+
+absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(
+    const PlacedTraining* placed, const ProgramModel* model,
+    ProgramSteps* steps, WorkerLinks links) {
+  const WorkerOptions& task = placed->options();
+  if (placed->job().is_chief() && !task.train_dir.empty()) {
+    RETURN_IF_ERROR(CheckCanKeepTraining(task.train_dir));
+  }
+  auto stage = absl::WrapUnique(new ProgramStage(*placed, *model, steps));
+  RETURN_IF_ERROR(stage->Connect(std::move(links)));
+  stage->ConnectSteps();
+  return stage;
+}
+
+ProgramStage::ProgramStage(const PlacedTraining& placed,
+                           const ProgramModel& model, ProgramSteps* steps)
+    : StepStage(placed, DescribeSteps(placed, model)),
+      model_(model),
+      steps_(steps) {
+  if (!placed.job().is_chief()) return;
+  // The program's own are those of the newest step by the time that a new
+  // training begins once more.
+  initial_values_ = PlaceLike(model.values, &memory_);
+  for (size_t i = 0; i < initial_values_.size(); ++i) {
+    absl::c_copy(model.values[i], initial_values_[i].begin());
+  }
+}
+
+std::unique_ptr<PsExchange> ProgramStage::MakeExchange() const {
+  const ReplicationSpec& replication = placed().training().replication();
+  StepParameters::Options parameters;
+  parameters.client = client();
+  parameters.clock = placed().options().clock;
+  parameters.values = model_.values;
+  PsExchange::Options options;
+  options.client = client();
+  options.allow_non_finite = placed().training().non_finite().allow();
+  options.bounded = replication.has_bounded_staleness();
+  options.brings_values = replication.has_async() || options.bounded;
+  return std::make_unique<PsExchange>(
+      std::move(options),
+      std::make_unique<StepParameters>(std::move(parameters)));
+}
+
+void ProgramStage::ConnectSteps() {
+  std::unique_ptr<PsExchange> exchange = MakeExchange();
+  ProgramSteps::Options options;
+  options.exchange = exchange.get();
+  options.client = client();
+  options.clock = placed().options().clock;
+  for (size_t i = 0; i < model_.tensors.size(); ++i) {
+    const ProgramTensor& tensor = model_.tensors[i];
+    StepTensor& step = options.tensors.emplace_back();
+    step.name = tensor.name();
+    step.shape.assign(tensor.shape().begin(), tensor.shape().end());
+    step.trainable = !tensor.is_state();
+    step.value = model_.values[i];
+  }
+  set_exchange(std::move(exchange));
+  steps_->Connect(std::move(options));
+}
+
+}  // namespace muster
