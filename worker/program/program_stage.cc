@@ -11,7 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "worker/step/step_parameters.h"
+#include "worker/program/program_exchange.h"
+#include "worker/step/ps_exchange.h"
 #include "worker/task/kept_training.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/gradient_memory.h"
@@ -57,7 +58,7 @@ absl::Status CheckNoLayersWanted(const TrainingSpec& training) {
 }
 
 absl::Status CheckRows(const TrainingSpec& training,
-                       const ProgramModel& model) {
+                       const TrainedProgram& model) {
   if (model.epoch_rows == 0) {
     if (training.stop().epochs() == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
@@ -73,7 +74,7 @@ absl::Status CheckRows(const TrainingSpec& training,
                    model.epoch_rows, " of epoch_rows"));
 }
 
-std::vector<TensorDef> MakeTensorDefs(const ProgramModel& model) {
+std::vector<TensorDef> MakeTensorDefs(const TrainedProgram& model) {
   std::vector<TensorDef> tensors;
   for (const ProgramTensor& tensor : model.tensors) {
     TensorDef& made = tensors.emplace_back();
@@ -86,7 +87,7 @@ std::vector<TensorDef> MakeTensorDefs(const ProgramModel& model) {
 }
 
 // Without epoch_rows a step is counted by what it reports.
-BatchPlan PlanOf(const WorkerJob& job, const ProgramModel& model) {
+BatchPlan PlanOf(const WorkerJob& job, const TrainedProgram& model) {
   BatchPlan shape;
   shape.batch_size = model.epoch_rows == 0 ? 1 : model.step_rows;
   shape.workers = static_cast<int64_t>(job.tasks.size());
@@ -95,7 +96,7 @@ BatchPlan PlanOf(const WorkerJob& job, const ProgramModel& model) {
 
 // The text that all workers must have alike. In a mean of several steps all
 // rows would count alike.
-std::string TrainingText(const WorkerJob& job, const ProgramModel& model) {
+std::string TrainingText(const WorkerJob& job, const TrainedProgram& model) {
   TrainingSpec training = job.options.training;
   training.clear_model();
   training.clear_input();
@@ -113,7 +114,7 @@ std::string TrainingText(const WorkerJob& job, const ProgramModel& model) {
   return text;
 }
 
-DataSchema MakeSchema(const ProgramModel& model) {
+DataSchema MakeSchema(const TrainedProgram& model) {
   DataSchema schema;
   schema.set_format(kProgram);
   if (model.epoch_rows > 0) {
@@ -123,7 +124,7 @@ DataSchema MakeSchema(const ProgramModel& model) {
 }
 
 StepTraits DescribeSteps(const PlacedTraining& placed,
-                         const ProgramModel& model) {
+                         const TrainedProgram& model) {
   StepTraits traits;
   traits.shape = PlanOf(placed.job(), model);
   traits.num_examples = model.epoch_rows;
@@ -141,7 +142,7 @@ StepTraits DescribeSteps(const PlacedTraining& placed,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
-    WorkerJob job, const ProgramModel& model) {
+    WorkerJob job, const TrainedProgram& model) {
   const TrainingSpec& given = job.given_training;
   RETURN_IF_ERROR(CheckNoLayersWanted(given));
   RETURN_IF_ERROR(CheckRows(given, model));
@@ -153,7 +154,7 @@ absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
 }
 
 absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(
-    const PlacedTraining* placed, const ProgramModel* model,
+    const PlacedTraining* placed, const TrainedProgram* model,
     ProgramSteps* steps, WorkerLinks links) {
   const WorkerOptions& task = placed->options();
   if (placed->job().is_chief() && !task.train_dir.empty()) {
@@ -161,15 +162,17 @@ absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(
   }
   auto stage = absl::WrapUnique(new ProgramStage(*placed, *model, steps));
   RETURN_IF_ERROR(stage->Connect(std::move(links)));
-  stage->ConnectSteps();
+  std::unique_ptr<PsExchange> exchange =
+      MakeProgramExchange(stage->client(), placed->training().replication(),
+                          model->values, task.clock);
+  steps->Connect(exchange.get(), stage->client());
+  stage->set_exchange(std::move(exchange));
   return stage;
 }
 
 ProgramStage::ProgramStage(const PlacedTraining& placed,
-                           const ProgramModel& model, ProgramSteps* steps)
-    : StepStage(placed, DescribeSteps(placed, model)),
-      model_(model),
-      steps_(steps) {
+                           const TrainedProgram& model, ProgramSteps* steps)
+    : StepStage(placed, DescribeSteps(placed, model)), steps_(steps) {
   if (!placed.job().is_chief()) return;
   // The program's own are those of the newest step by the time that a new
   // training begins once more.
@@ -177,40 +180,6 @@ ProgramStage::ProgramStage(const PlacedTraining& placed,
   for (size_t i = 0; i < initial_values_.size(); ++i) {
     absl::c_copy(model.values[i], initial_values_[i].begin());
   }
-}
-
-std::unique_ptr<PsExchange> ProgramStage::MakeExchange() const {
-  const ReplicationSpec& replication = placed().training().replication();
-  StepParameters::Options parameters;
-  parameters.client = client();
-  parameters.clock = placed().options().clock;
-  parameters.values = model_.values;
-  PsExchange::Options options;
-  options.client = client();
-  options.allow_non_finite = placed().training().non_finite().allow();
-  options.bounded = replication.has_bounded_staleness();
-  options.brings_values = replication.has_async() || options.bounded;
-  return std::make_unique<PsExchange>(
-      std::move(options),
-      std::make_unique<StepParameters>(std::move(parameters)));
-}
-
-void ProgramStage::ConnectSteps() {
-  std::unique_ptr<PsExchange> exchange = MakeExchange();
-  ProgramSteps::Options options;
-  options.exchange = exchange.get();
-  options.client = client();
-  options.clock = placed().options().clock;
-  for (size_t i = 0; i < model_.tensors.size(); ++i) {
-    const ProgramTensor& tensor = model_.tensors[i];
-    StepTensor& step = options.tensors.emplace_back();
-    step.name = tensor.name();
-    step.shape.assign(tensor.shape().begin(), tensor.shape().end());
-    step.trainable = !tensor.is_state();
-    step.value = model_.values[i];
-  }
-  set_exchange(std::move(exchange));
-  steps_->Connect(std::move(options));
 }
 
 }  // namespace muster

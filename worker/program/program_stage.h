@@ -12,7 +12,6 @@
 #include "proto/program.pb.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/program/program_steps.h"
-#include "worker/step/ps_exchange.h"
 #include "worker/task/placed_training.h"
 #include "worker/task/step_stage.h"
 #include "worker/task/worker_job.h"
@@ -20,7 +19,7 @@
 namespace muster {
 
 // The parameters of a program, and the rows of its steps.
-struct ProgramModel {
+struct TrainedProgram {
   std::vector<ProgramTensor> tensors;
   // The program's own memory, one span a tensor.
   std::vector<absl::Span<float>> values;
@@ -35,7 +34,7 @@ struct ProgramModel {
 // wants and a program cannot do, naming the field; those of
 // PlacedTraining::Create.
 absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
-    WorkerJob job, const ProgramModel& model);
+    WorkerJob job, const TrainedProgram& model);
 
 // The steps of a program: what WorkerSteps is for a model of layers, without
 // towers and data.
@@ -45,7 +44,7 @@ class ProgramStage : public StepStage {
   // which a new training begins with. Errors: those of CheckCanKeepTraining and
   // StepStage::Connect.
   static absl::StatusOr<std::unique_ptr<ProgramStage>> Create(
-      const PlacedTraining* placed, const ProgramModel* model,
+      const PlacedTraining* placed, const TrainedProgram* model,
       ProgramSteps* steps, WorkerLinks links);
 
   ProgramSteps* runner() const override { return steps_; }
@@ -55,13 +54,9 @@ class ProgramStage : public StepStage {
   }
 
  private:
-  ProgramStage(const PlacedTraining& placed, const ProgramModel& model,
+  ProgramStage(const PlacedTraining& placed, const TrainedProgram& model,
                ProgramSteps* steps);
 
-  std::unique_ptr<PsExchange> MakeExchange() const;
-  void ConnectSteps();
-
-  const ProgramModel& model_;
   ProgramSteps* const steps_;
   // None but in the chief; in memory_.
   AlignedBuffer memory_;

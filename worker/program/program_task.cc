@@ -43,6 +43,21 @@ absl::Status FailureOf(int exit_code, absl::string_view text) {
   }
 }
 
+ProgramSteps::Options MakeStepOptions(const Clock* clock,
+                                      const TrainedProgram& model) {
+  ProgramSteps::Options options;
+  options.clock = clock;
+  for (size_t i = 0; i < model.tensors.size(); ++i) {
+    const ProgramTensor& tensor = model.tensors[i];
+    StepTensor& step = options.tensors.emplace_back();
+    step.name = tensor.name();
+    step.shape.assign(tensor.shape().begin(), tensor.shape().end());
+    step.trainable = !tensor.is_state();
+    step.value = model.values[i];
+  }
+  return options;
+}
+
 }  // namespace
 
 ProgramTask::ProgramTask(ProgramOptions options,
@@ -50,6 +65,7 @@ ProgramTask::ProgramTask(ProgramOptions options,
     : options_(std::move(options)),
       model_{options_.tensors,   std::move(values),    options_.epoch_rows,
              options_.step_rows, options_.steps_ahead, options_.in_order},
+      steps_(MakeStepOptions(options_.worker.clock, model_)),
       hook_(&steps_),
       order_(model_.epoch_rows,
              static_cast<uint64_t>(options_.worker.training.seed()),
@@ -91,11 +107,7 @@ void ProgramTask::Stop(int signal) {
 
 void ProgramTask::TellStop() {
   if (session_ == nullptr || !stop_.has_value()) return;
-  if (*stop_ == 0) {
-    session_->Leave();
-  } else {
-    session_->RequestStop(*stop_);
-  }
+  if (*stop_ != 0) session_->RequestStop(*stop_);
 }
 
 void ProgramTask::SetSession(TrainingSession* session) {

@@ -99,7 +99,7 @@ class ProgramTask {
 
   // Constant after construction, but for the number of the task.
   ProgramOptions options_;
-  const ProgramModel model_;
+  const TrainedProgram model_;
 
   // Own synchronization. The latch ends what waits before there is a session.
   StopLatch latch_;

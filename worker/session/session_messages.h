@@ -46,13 +46,15 @@ struct LoadedModel {
 struct StepReport {
   int64_t step = 0;
   int64_t examples = 0;
-  // Right answers; the coordinator does not want them, hooks do.
+  // Right answers, -1: not known; the coordinator does not want them, hooks do.
   int64_t correct = 0;
   // The rows that it was computed from.
   RowLease rows;
   // Of a stream: the newest pass that was begun; none: no stream.
   std::optional<StreamPass> pass;
   double loss = 0;
+  // As ComputedStep's.
+  bool has_loss = true;
   int64_t staleness = 0;
   // The round of the step's token; 0: the mode has none.
   int64_t round = 0;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/stopped_error.h"
 #include "common/base/wait_reporter.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/call_table.h"
@@ -36,11 +37,16 @@ absl::Status Refusal(const absl::Status& status, const std::string& ps) {
                    advice.empty() ? "" : "; ", advice));
 }
 
-void Pause(const Clock& clock, absl::Duration duration) {
+// Returns whether the worker is stopped.
+bool Pause(const UnnumberedWorker& worker, absl::Duration duration) {
+  if (worker.latch != nullptr) {
+    return worker.latch->WaitFor(duration).has_value();
+  }
   absl::Mutex mu;
   const bool never = false;
   absl::MutexLock lock(&mu);
-  clock.Await(&mu, absl::Condition(&never), duration);
+  worker.clock->Await(&mu, absl::Condition(&never), duration);
+  return false;
 }
 
 }  // namespace
@@ -68,7 +74,9 @@ absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker,
     }
     const std::string line = waiting.WaitFor(missing, now);
     if (!line.empty()) worker.reporter.Info(line);
-    Pause(*worker.clock, backoff.Next());
+    if (Pause(worker, backoff.Next())) {
+      return StoppedError(absl::StrCat("waiting for ", missing));
+    }
   }
 }
 
