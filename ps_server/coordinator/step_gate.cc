@@ -245,7 +245,13 @@ bool RoundsGate::TryOpen() {
     job_.budget->Return();
     return false;
   }
-  rows_.DealAhead(Expected(), rounds_left);
+  // Who is to come, and has no name yet, gets its first rows before others get
+  // their next ones.
+  const std::set<TaskKey> expected = Expected();
+  if (static_cast<int64_t>(expected.size()) >=
+      rounds_.Needed(job_.live_tasks())) {
+    rows_.DealAhead(expected, rounds_left);
+  }
   rounds_.Open();
   return true;
 }

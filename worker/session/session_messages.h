@@ -137,6 +137,8 @@ struct StopEvent {
   std::string reason;
   absl::Status failure;
 };
+// This task is done: it takes no more steps, and the others go on.
+struct LeaveEvent {};
 // Time has passed; see SessionMachine::next_wakeup.
 struct TickEvent {};
 
@@ -144,7 +146,7 @@ using SessionEvent =
     std::variant<HelloEvent, RegisterEvent, WatchEvent, BeginEpochEvent,
                  LoadEvent, CommitEvent, StepEvent, TrainEvent, FinalEvent,
                  FinishEvent, SaveReportLostEvent, SignalEvent, StopEvent,
-                 TickEvent>;
+                 LeaveEvent, TickEvent>;
 
 // ---- Actions; each Send... is answered by its event ---------------------
 
@@ -196,6 +198,8 @@ struct SendStep {
   std::string stop_reason;
   // How long the answer may wait for other workers.
   absl::Duration max_wait;
+  // As StepRequest's.
+  bool is_done = false;
 };
 struct TrainStep {
   int64_t step;

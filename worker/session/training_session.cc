@@ -290,6 +290,7 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_round(action.report.round);
   request.set_late(action.report.late);
   request.set_stop_reason(action.stop_reason);
+  request.set_is_done(action.is_done);
   if (parts_.evaluations != nullptr) {
     *request.mutable_evaluations() = parts_.evaluations();
   }

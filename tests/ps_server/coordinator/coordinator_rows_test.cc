@@ -283,6 +283,15 @@ TEST_F(CoordinatorRowsTest, Round_KeepsTheRowsOfWhoHasNotCome) {
   EXPECT_EQ(LeasesText(job.Step(kB, 0)->leases()), "10+10");
 }
 
+TEST_F(CoordinatorRowsTest, Round_LeasesNothingAheadOfWhoHasNotComeUnlisted) {
+  Start(1, MakeSyncSpec(2, 2), StopAtStep(100));
+  EXPECT_EQ(AskAhead(kChief, 1), "0+10");
+  Register(kB);
+  EXPECT_EQ(AskAhead(kB, 1), "10+10");
+  AskAhead(kB, 1, 1, 1);
+  EXPECT_EQ(AskAhead(kChief, 1, 1, 1), "20+10 40+10");
+}
+
 TEST_F(CoordinatorRowsTest, NothingIsLeasedAheadInTheLastRound) {
   Start(2, MakeSyncSpec(2, 2), StopAtRows(65));
   EXPECT_EQ(AskAhead(kChief, 1), "0+10 20+10");
