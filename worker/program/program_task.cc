@@ -107,7 +107,11 @@ void ProgramTask::Stop(int signal) {
 
 void ProgramTask::TellStop() {
   if (session_ == nullptr || !stop_.has_value()) return;
-  if (*stop_ != 0) session_->RequestStop(*stop_);
+  if (*stop_ == 0) {
+    session_->Leave();
+  } else {
+    session_->RequestStop(*stop_);
+  }
 }
 
 void ProgramTask::SetSession(TrainingSession* session) {

@@ -185,10 +185,11 @@ TEST_F(ProgramTaskTest, OneWorker_TrainsAsSgdByHand) {
   train_dir_ = NewTrainDir();
   StartPs(1, "replication { async {} } stop { steps: 8 }");
   Program program;
+  program.w = {5};
   Train(0, &program);
   EXPECT_EQ(program.exit_code, 0);
   EXPECT_THAT(program.failure, IsOk());
-  EXPECT_EQ(program.seen, SgdByHand(0, 1, 8));
+  EXPECT_EQ(program.seen, SgdByHand(5, 1, 8));
   EXPECT_THAT(lines_.errors(), IsEmpty());
   const auto result = ParseJson(ReadAll(train_dir_ + "/result.json"));
   ASSERT_THAT(result, IsOk());
@@ -327,6 +328,57 @@ TEST_F(ProgramTaskTest, StoppedBySignal_SavesAndEndsWithItsCode) {
               HasSubstr("global_step: 3"));
 }
 
+TEST_F(ProgramTaskTest, WorkerThatIsDone_LeavesAndTheOthersGoOn) {
+  train_dir_ = NewTrainDir();
+  StartPs(2, "replication { async {} }");
+  absl::Notification other_left;
+  const auto stop_from = [](Program* program, int64_t step) {
+    program->on_step = [program, step](ProgramTask& task,
+                                       const ProgramSteps::Offer& offer) {
+      program->gives = offer.step < step;
+      if (!program->gives) task.Stop(0);
+    };
+  };
+  Program chief;
+  Program other;
+  stop_from(&chief, 5);
+  stop_from(&other, 3);
+  chief.on_step = [&, then = chief.on_step](ProgramTask& task,
+                                            const ProgramSteps::Offer& offer) {
+    if (offer.step == 2) other_left.WaitForNotification();
+    then(task, offer);
+  };
+  std::thread other_thread([&] {
+    Train(1, &other);
+    other_left.Notify();
+  });
+  Train(0, &chief);
+  other_thread.join();
+  EXPECT_EQ(other.exit_code, 0);
+  EXPECT_EQ(chief.exit_code, 0);
+  EXPECT_THAT(lines_.errors(), IsEmpty());
+  const auto result = ParseJson(ReadAll(train_dir_ + "/result.json"));
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->Find("global_step")->text, "6");
+  EXPECT_EQ(result->Find("stop_reason")->text, "done");
+}
+
+TEST_F(ProgramTaskTest, ClosedAfterAGivenStep_CountsIt) {
+  train_dir_ = NewTrainDir();
+  StartPs(1, "replication { async {} }");
+  Program program;
+  std::vector<float> gradient = {1};
+  ProgramTask task(Options(0, program), {absl::MakeSpan(program.w)});
+  ProgramSteps::Offer offer;
+  while (task.steps().Await(absl::Seconds(1), &offer) !=
+         ProgramSteps::State::kStep) {
+  }
+  ASSERT_THAT(task.steps().Give({absl::MakeSpan(gradient)}, {}), IsOk());
+  EXPECT_EQ(task.Close(), 0);
+  EXPECT_THAT(ReadAll(train_dir_ + "/ckpt-000000000001/manifest.textproto"),
+              HasSubstr("global_step: 1"));
+}
+
 TEST_F(ProgramTaskTest, SavedAndLogged_BothAreOfTheStep) {
   train_dir_ = NewTrainDir();
   StartPs(1, "replication { async {} } stop { steps: 5 }");
@@ -382,7 +434,7 @@ TEST_F(ProgramTaskTest, StopByEpochsWithoutEpochRows_IsRefusedByName) {
   Program program;
   Train(0, &program);
   EXPECT_EQ(program.exit_code, 2);
-  EXPECT_THAT(program.failure.message(), HasSubstr("stop.epochs is 1"));
+  EXPECT_THAT(program.failure.message(), HasSubstr("give epoch_rows"));
   EXPECT_THAT(program.seen, IsEmpty());
 }
 
