@@ -9,15 +9,12 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "worker/program/program_exchange.h"
 #include "worker/step/ps_exchange.h"
 #include "worker/task/kept_training.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/gradient_memory.h"
-#include "worker/training/any_workers.h"
-#include "worker/training/replication_settings.h"
 #include "worker/training/training_spec.h"
 
 namespace muster {
@@ -26,49 +23,9 @@ namespace {
 // As device and devices of a result.json.
 constexpr char kProgram[] = "program";
 
-// What a training can want of a model of layers alone.
-absl::Status CheckNoLayersWanted(const TrainingSpec& training) {
-  const struct {
-    bool is_set;
-    absl::string_view field;
-  } kFields[] = {
-      {!training.model().layer().empty(), "model"},
-      {!training.input().type().empty(), "input"},
-      {training.gradient().accumulate_batches() > 1,
-       "gradient.accumulate_batches"},
-      {training.gradient().has_clip(), "gradient.clip"},
-      {training.evaluation().every_steps() > 0, "evaluation.every_steps"},
-      {training.stop().target_accuracy() > 0, "stop.target_accuracy"},
-      {training.stop().has_plateau(), "stop.plateau"},
-      {training.optimizer().schedule().name() == "on_plateau",
-       "optimizer.schedule.name=on_plateau"},
-      {training.checkpoint().has_keep_best(), "checkpoint.keep_best"},
-      {PipelineDepth(training.replication()) > 1, "replication.pipeline_depth"},
-      {PullsInPlace(training.replication()), "replication.async.pull=IN_PLACE"},
-      {training.replication().has_all_reduce(), "replication.all_reduce"},
-  };
-  for (const auto& [is_set, field] : kFields) {
-    if (!is_set) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(field,
-                     " is of a model of layers, and this one is a program's: "
-                     "leave it out"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckRows(const TrainingSpec& training,
-                       const TrainedProgram& model) {
-  if (model.epoch_rows == 0) {
-    if (training.stop().epochs() == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "stop.epochs is ", training.stop().epochs(),
-        ", but the program does not say how many rows an epoch has: give "
-        "epoch_rows and step_rows, or stop by steps or seconds"));
-  }
-  if (model.step_rows >= 1 && model.step_rows <= model.epoch_rows) {
-    return absl::OkStatus();
-  }
+absl::Status CheckRows(const TrainedProgram& model) {
+  const bool fits = model.step_rows >= 1 && model.step_rows <= model.epoch_rows;
+  if (model.epoch_rows == 0 || fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("step_rows is ", model.step_rows, ", wanted 1 to the ",
                    model.epoch_rows, " of epoch_rows"));
@@ -143,10 +100,7 @@ StepTraits DescribeSteps(const PlacedTraining& placed,
 
 absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
     WorkerJob job, const TrainedProgram& model) {
-  const TrainingSpec& given = job.given_training;
-  RETURN_IF_ERROR(CheckNoLayersWanted(given));
-  RETURN_IF_ERROR(CheckRows(given, model));
-  RETURN_IF_ERROR(CheckSuitsAnyWorkers(job.options.cluster, given));
+  RETURN_IF_ERROR(CheckRows(model));
   const BatchPlan shape = PlanOf(job, model);
   const std::vector<TensorDef> tensors = MakeTensorDefs(model);
   return PlacedTraining::Create(std::move(job),

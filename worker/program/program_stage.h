@@ -30,9 +30,9 @@ struct TrainedProgram {
   bool in_order = false;
 };
 
-// Places a program's parameters. Errors: InvalidArgument for what the training
-// wants and a program cannot do, naming the field; those of
-// PlacedTraining::Create.
+// Places a program's parameters. Errors: InvalidArgument for a step of more
+// rows than an epoch; those of PlacedTraining::Create, by which stop.epochs
+// without epoch_rows is refused.
 absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
     WorkerJob job, const TrainedProgram& model);
 

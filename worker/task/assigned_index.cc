@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/base/stopped_error.h"
 #include "common/base/wait_reporter.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/call_table.h"
@@ -37,16 +36,11 @@ absl::Status Refusal(const absl::Status& status, const std::string& ps) {
                    advice.empty() ? "" : "; ", advice));
 }
 
-// Returns whether the worker is stopped.
-bool Pause(const UnnumberedWorker& worker, absl::Duration duration) {
-  if (worker.latch != nullptr) {
-    return worker.latch->WaitFor(duration).has_value();
-  }
+void Pause(const Clock& clock, absl::Duration duration) {
   absl::Mutex mu;
   const bool never = false;
   absl::MutexLock lock(&mu);
-  worker.clock->Await(&mu, absl::Condition(&never), duration);
-  return false;
+  clock.Await(&mu, absl::Condition(&never), duration);
 }
 
 }  // namespace
@@ -74,9 +68,7 @@ absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker,
     }
     const std::string line = waiting.WaitFor(missing, now);
     if (!line.empty()) worker.reporter.Info(line);
-    if (Pause(worker, backoff.Next())) {
-      return StoppedError(absl::StrCat("waiting for ", missing));
-    }
+    Pause(*worker.clock, backoff.Next());
   }
 }
 

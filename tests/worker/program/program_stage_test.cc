@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/config/text_format.h"
@@ -127,39 +126,6 @@ TEST_F(ProgramStageTest, StepOfMoreRowsThanAnEpoch_IsRefused) {
   model_.step_rows = 11;
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
                                  HasSubstr("step_rows is 11")));
-}
-
-TEST_F(ProgramStageTest, WhatIsOfLayers_IsRefusedByName) {
-  const TrainingSpec plain = options_.training;
-  const std::pair<absl::string_view, std::function<void(TrainingSpec*)>>
-      kWishes[] = {
-          {"model is", [](auto* spec) { spec->mutable_model()->add_layer(); }},
-          {"input is",
-           [](auto* spec) { spec->mutable_input()->set_type("csv"); }},
-          {"gradient.clip",
-           [](auto* spec) { spec->mutable_gradient()->mutable_clip(); }},
-          {"evaluation.every_steps",
-           [](auto* spec) { spec->mutable_evaluation()->set_every_steps(1); }},
-          {"stop.target_accuracy",
-           [](auto* spec) { spec->mutable_stop()->set_target_accuracy(0.9); }},
-          {"checkpoint.keep_best",
-           [](auto* spec) { spec->mutable_checkpoint()->mutable_keep_best(); }},
-          {"replication.pipeline_depth",
-           [](auto* spec) {
-             spec->mutable_replication()->mutable_async()->set_pipeline_depth(
-                 2);
-           }},
-          {"replication.async.pull",
-           [](auto* spec) {
-             spec->mutable_replication()->mutable_async()->set_pull(IN_PLACE);
-           }},
-      };
-  for (const auto& [field, wish] : kWishes) {
-    options_.training = plain;
-    wish(&options_.training);
-    EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
-                                   HasSubstr(std::string(field))));
-  }
 }
 
 }  // namespace

@@ -292,6 +292,25 @@ TEST_F(ProgramTaskTest, WithEpochRows_TheOrderIsThatOfACppWorker) {
                                            /*shuffle=*/true));
 }
 
+TEST_F(ProgramTaskTest, ChiefWithACheckpoint_GoesOnWithTheRowsThatAreLeft) {
+  train_dir_ = NewTrainDir();
+  std::vector<int64_t> rows;
+  for (const absl::string_view stop : {"steps: 2", "epochs: 2"}) {
+    StartPs(1, absl::StrCat("replication { async {} } stop { ", stop, " }"));
+    Program program;
+    ProgramOptions options = Options(0, program);
+    options.epoch_rows = 10;
+    options.step_rows = 2;
+    Train(options, &program);
+    EXPECT_EQ(program.exit_code, 0);
+    rows.insert(rows.end(), program.rows.begin(), program.rows.end());
+  }
+  std::vector<int64_t> wanted = EpochPermutation(10, 3, 0, true);
+  const std::vector<int64_t> second = EpochPermutation(10, 3, 1, true);
+  wanted.insert(wanted.end(), second.begin(), second.end());
+  EXPECT_EQ(rows, wanted);
+}
+
 TEST_F(ProgramTaskTest, WorkerWithAnotherShape_IsRefusedByName) {
   StartPs(2, "replication { async {} } stop { steps: 1000000 }");
   absl::Notification trains;
@@ -434,7 +453,7 @@ TEST_F(ProgramTaskTest, StopByEpochsWithoutEpochRows_IsRefusedByName) {
   Program program;
   Train(0, &program);
   EXPECT_EQ(program.exit_code, 2);
-  EXPECT_THAT(program.failure.message(), HasSubstr("give epoch_rows"));
+  EXPECT_THAT(program.failure.message(), HasSubstr("stop.epochs is 1"));
   EXPECT_THAT(program.seen, IsEmpty());
 }
 

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/stopped_error.h"
-#include "common/process/stop_latch.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -71,12 +69,10 @@ class AssignedIndexTest : public ::testing::Test {
     worker.max_wait = absl::Minutes(1);
     worker.reporter = lines_.reporter();
     worker.clock = &clock_;
-    worker.latch = latch_;
     return AcquireIndex(worker, ps);
   }
 
   ReportedLines lines_;
-  StopLatch* latch_ = nullptr;
 
  private:
   ImpatientClock clock_;
@@ -155,17 +151,6 @@ TEST_F(AssignedIndexTest, ARefusal_EndsTheWaitAtOnce) {
               StatusIs(absl::StatusCode::kUnimplemented,
                        AllOf(HasSubstr("refused: no such call"),
                              HasSubstr(std::string(kOtherProtocolAdvice)))));
-  EXPECT_EQ(ps.calls(), 1);
-}
-
-TEST_F(AssignedIndexTest, StoppedLatch_EndsTheWait) {
-  StopLatch latch;
-  latch.Stop({143, "signal 15"});
-  latch_ = &latch;
-  FakePs0 ps([](const AssignTaskRequest&) -> absl::StatusOr<AssignTaskReply> {
-    return absl::UnavailableError("nobody listens");
-  });
-  EXPECT_TRUE(IsStopped(Acquire(&ps).status()));
   EXPECT_EQ(ps.calls(), 1);
 }
 
