@@ -22,7 +22,7 @@
 namespace muster {
 
 // The parts that only a chief has: the train_dir, locked, and what loads, saves
-// and evaluates the model. The fifth stage of a WorkerTask. Each part says
+// and evaluates the model. The first stage of a TrainingRun. Each part says
 // which threads may use it.
 class ChiefParts {
  public:

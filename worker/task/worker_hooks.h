@@ -17,8 +17,8 @@
 
 namespace muster {
 
-// A worker's hooks, and the summaries that they write: the sixth stage of a
-// WorkerTask.
+// A worker's hooks, and the summaries that they write: the third stage of a
+// TrainingRun.
 class WorkerHooks {
  public:
   // The stages before, which outlive this.

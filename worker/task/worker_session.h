@@ -23,8 +23,8 @@ struct SessionStages {
   HealthServer* health = nullptr;
 };
 
-// Makes the session that runs a worker's steps, the last stage of a WorkerTask,
-// in its place, where it stays.
+// Makes the session that runs a worker's steps, the last stage of a
+// TrainingRun, in its place, where it stays.
 void MakeWorkerSession(const SessionStages& stages,
                        std::unique_ptr<TrainingSession>* session);
 
