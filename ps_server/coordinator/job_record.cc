@@ -24,6 +24,10 @@ const CoordinatorWorker* JobRecord::LiveChief() const {
   return is_live ? holder : nullptr;
 }
 
+std::string JobRecord::DescribeEnd() const {
+  return absl::StrCat(stop_reason_, ", at step ", budget_.steps());
+}
+
 void JobRecord::Say(std::string line) {
   if (lines_.size() < kMaxLines) lines_.push_back(std::move(line));
 }
