@@ -378,6 +378,10 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
       epoch.committed() != 0 && phase() != INITIAL &&
       epoch.IsCurrent(request.model_epoch(), request.ps_incarnation());
   if (is_current) RETURN_IF_ERROR(steps_.Report(*worker, request, now));
+  worker->is_done = request.is_done();
+  if (worker->is_done) {
+    steps_.ReturnGrant(*worker, LeaveReason::kFinishes, now);
+  }
   if (is_current && SameProcess(job_.chief(), request.sender())) {
     job_.evaluations().Adopt(request.evaluations());
   }
@@ -389,7 +393,7 @@ absl::Status Coordinator::Step(const StepRequest& request, uint64_t step_id,
   CheckSave(now);
   // A worker that gave a step up asks for the next in a call of its own.
   const bool asks = is_current && !request.abandoned() && phase() == RUNNING &&
-                    worker->IsActive();
+                    worker->TakesSteps();
   steps_.Answer(*worker, request, step_id, asks, now);
   return absl::OkStatus();
 }

@@ -39,6 +39,8 @@ struct CoordinatorWorker {
   MemberState state = MemberState::kLost;
   // The ClusterSpec makes this task the chief.
   bool may_be_chief = false;
+  // It takes no more steps, though it is there.
+  bool is_done = false;
   // It has finished, but could not save the model.
   bool unsaved = false;
   // Another start of it is waited for, which may save.
@@ -76,6 +78,7 @@ struct CoordinatorWorker {
   int64_t num_retired = 0;
 
   bool IsActive() const { return state == MemberState::kActive; }
+  bool TakesSteps() const { return IsActive() && !is_done; }
   // Though it may have finished.
   bool IsThere() const { return IsActive() || state == MemberState::kStaying; }
   bool HasFinished() const {

@@ -51,6 +51,14 @@ CoordinatorWorker& Members::FindOrAdd(const TaskKey& key) {
   return workers_[key];
 }
 
+std::set<TaskKey> Members::TakingSteps() const {
+  std::set<TaskKey> taking;
+  for (const auto& [key, worker] : workers_) {
+    if (worker.TakesSteps()) taking.insert(taking.end(), key);
+  }
+  return taking;
+}
+
 std::set<TaskKey> Members::Active() const {
   std::set<TaskKey> active;
   for (const auto& [key, worker] : workers_) {

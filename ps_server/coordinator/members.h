@@ -39,6 +39,8 @@ class Members {
   size_t size() const { return workers_.size(); }
   // The tasks that take part in the training now.
   std::set<TaskKey> Active() const;
+  // Those of them that take steps.
+  std::set<TaskKey> TakingSteps() const;
   std::set<TaskKey> Registered() const;
   bool IsAnyActive() const;
   bool IsAnotherThere(const TaskKey& key) const;

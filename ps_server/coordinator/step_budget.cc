@@ -36,12 +36,6 @@ absl::Status StepBudget::ChangeStop(const CommitEpochRequest& commit) {
                      "above ",
                      kMaxCount));
   }
-  if (stop.steps() == 0 && stop.epochs() == 0 && stop.seconds() == 0 &&
-      stop.target_accuracy() == 0 && !stop.has_plateau()) {
-    return absl::InvalidArgumentError(
-        "commit epoch: no stop condition; set stop.steps, stop.epochs, "
-        "stop.seconds, stop.target_accuracy or stop.plateau");
-  }
   const double max_rows =
       stop.epochs() * static_cast<double>(commit.epoch_examples());
   if (stop.epochs() > 0 && (commit.batch_size() == 0 || max_rows < 1 ||

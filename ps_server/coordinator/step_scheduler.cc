@@ -22,7 +22,8 @@ StepScheduler::StepScheduler(JobRecord& job, JobSaves& saves)
 
 StepGate::Job StepScheduler::GatedJob() {
   return {&job_.budget(), &job_.leases(),
-          [this] { return job_.members().Active(); }, attendance_.listed()};
+          [this] { return job_.members().TakingSteps(); },
+          attendance_.listed()};
 }
 
 // ---- The job's phases -----------------------------------------------------
@@ -236,7 +237,7 @@ void StepScheduler::SayAttendance(absl::Time now) {
   }
   const Members& members = job_.members();
   const int64_t gradients =
-      rounds == nullptr ? 0 : rounds->GradientsOfUpdate(members.Active());
+      rounds == nullptr ? 0 : rounds->GradientsOfUpdate(members.TakingSteps());
   for (std::string& line :
        attendance_.Look(members.Registered(), gradients, now)) {
     job_.Say(std::move(line));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
+#include "common/optimizer/learning_rate_factor.h"
 #include "ps_server/block/value_cord.h"
 #include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
@@ -360,10 +361,11 @@ absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
         header.counts().examples(), " examples; wanted 0 to ", kMaxCount));
   }
   if (!(header.learning_rate_factor() >= 0 &&
-        header.learning_rate_factor() <= 1)) {
+        header.learning_rate_factor() <= kMaxLearningRateFactor)) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": the factor of the learning rate is ",
-        header.learning_rate_factor(), "; wanted more than 0, and at most 1"));
+        header.learning_rate_factor(), "; wanted more than 0, and at most ",
+        kMaxLearningRateFactor));
   }
   if (header.has_learning_rate()) {
     return absl::UnimplementedError(absl::StrCat(

@@ -140,9 +140,11 @@ class Process:
 class Task(Process):
     """A task of a run, as a Supervisor wants it."""
 
-    def __init__(self, job, number, index, command, gpu):
-        """`gpu`: its CUDA_VISIBLE_DEVICES."""
-        super().__init__(command, dict(os.environ, CUDA_VISIBLE_DEVICES=gpu))
+    def __init__(self, job, number, index, command, gpu, environment=None):
+        """`gpu`: its CUDA_VISIBLE_DEVICES; `environment`: the rest of it, if
+        not this program's."""
+        super().__init__(command, dict(environment or os.environ,
+                                       CUDA_VISIBLE_DEVICES=gpu))
         self.job = job
         self.number = number
         self.index = index

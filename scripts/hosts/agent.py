@@ -26,6 +26,8 @@ from base.folder_lock import NO_LOCKS
 from base.local_tasks import Task
 from base.task_loop import TaskLoop
 
+from . import program
+
 # The launcher speaks every few seconds.
 SILENCE_S = 120.0
 # In so many parts is the silence counted.
@@ -294,16 +296,23 @@ class Agent(TaskLoop):
         if old != link:
             shutil.rmtree(old, ignore_errors=True)
 
-    def do_start(self, number, job, index, arguments, bin_dir, nth):
-        """`nth` of the workers of this host, for its GPU."""
+    def do_start(self, number, job, index, arguments, bin_dir, nth,
+                 own_program=(), workers=1):
+        """`nth` of the `workers` of this host, for its GPU. With `own_program`,
+        a command line, the arguments are told to it as program.py does."""
         arguments = [argument.replace("{files}", self.folder)
                      for argument in arguments]
         gpu = "" if job == "ps" or not self.gpus else self.gpus[
             nth % len(self.gpus)]
         try:
-            program = places.binary("ps_server" if job == "ps" else "worker",
-                                    bin_dir)
-            task = Task(job, number, index, [program] + arguments, gpu)
+            if own_program:
+                task = program.ProgramTask(
+                    job, number, index, own_program, gpu,
+                    program.environment(arguments, workers))
+            else:
+                binary = places.binary("ps_server" if job == "ps" else "worker",
+                                       bin_dir)
+                task = Task(job, number, index, [binary] + arguments, gpu)
         except (Failure, OSError) as failure:
             self.say("output", number=number, line=str(failure))
             self.say("exit", number=number, code=2)

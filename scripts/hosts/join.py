@@ -7,17 +7,19 @@ from base import cluster_file
 from base.failure import Failure
 from base.launcher_flags import local_path, positive
 
-from . import preflight, run
+from . import preflight, program, run
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(
         prog="muster join", allow_abbrev=False,
         usage="muster join --cluster=FILE -H HOST:WORKERS,... [FLAG...] "
-        "[-- WORKER FLAG...]",
+        "[-- WORKER FLAG...]\n"
+        "       muster join --cluster=FILE -H HOST:WORKERS,... [FLAG...] "
+        "[-- python train.py [ARGUMENT...]]",
         description="Starts more workers for a running training, of `muster "
-        "run --min_workers=M --cluster=FILE`: with its training and flags, and "
-        "those after the --. Ctrl-C drains them: each finishes its step and "
+        "run --min_workers=M --cluster=FILE`: with its training and flags, or "
+        "its program, and the flags after the --. Ctrl-C drains them: each finishes its step and "
         "gives its other rows back; the training goes on. The same package "
         "lies on each host, in the same place.",
         epilog="Exit codes: 0 when the training is done; that of the first "
@@ -38,7 +40,8 @@ def parse(argv):
 
 
 def check(options):
-    run.check_flags(options.worker_flags)
+    if not program.is_program(options.worker_flags):
+        run.check_flags(options.worker_flags)
     if bool(options.certs) != bool(options.first_index):
         raise Failure("--certs and --first_index belong together: keys are of "
                       "a number")
@@ -69,9 +72,11 @@ def plans(rows, options, flags):
             index = (options.first_index or 1) + len(planned)
             planned.append((row.channel, {
                 "number": len(planned), "job": "worker", "index": index,
-                "nth": nth, "bin_dir": options.bin_dir, "arguments": common + [
-                    "--task_index=" + (str(index) if options.certs else
-                                       cluster_file.ANY), *flags]}))
+                "nth": nth, "workers": row.channel.host.workers,
+                "bin_dir": options.bin_dir, **run.arguments(
+                    "worker", common + ["--task_index=" + (
+                        str(index) if options.certs else cluster_file.ANY)],
+                    flags)}))
     return planned
 
 
@@ -88,7 +93,8 @@ def train(options, channels, printer):
         return flight.exit_code()
     # One of them is enough.
     return run.supervise(options, channels, printer, flight, (
-        plans(flight.rows, options, flags + own), files, 1))
+        plans(flight.rows, options, own if program.is_program(own)
+              else flags + own), files, 1))
 
 
 def main(argv):

@@ -13,7 +13,7 @@ from base.launcher_flags import ROOT, local_path, not_negative, positive
 from base.local_tasks import Printer
 from base.supervisor import Supervisor
 
-from . import channel, host_list, preflight, run_keys
+from . import channel, host_list, preflight, program, run_keys
 
 ALIVE_EVERY_S = 5.0
 # What it says itself to the tasks.
@@ -58,13 +58,28 @@ def add_host_flags(parser):
                         "the package)")
 
 
+def add_task_flags(parser, ports, port_base=None):
+    """Those of every launcher that starts ps tasks, too. `ports`: which task
+    gets which port."""
+    parser.add_argument("--port_base", type=positive, default=port_base,
+                        metavar="P", help=ports)
+    parser.add_argument("--ps_flag", action="append", default=[],
+                        metavar="FLAG", help="a further flag of every ps; may "
+                        "be repeated")
+
+
+def split(argv):
+    """(words before the first --, words after it)."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1:]
+
+
 def parse_with(parser, argv):
-    """The options; what stands after -- is `worker_flags`."""
-    own, rest = argv, []
-    if "--" in argv:
-        at = argv.index("--")
-        own, rest = argv[:at], argv[at + 1:]
+    """The options; what stands after -- is `worker_flags`: these, or the
+    command line of a program in the place of the worker."""
+    own, rest = split(argv)
     options, unknown = parser.parse_known_args(own)
+    program.refuse_mixed(parser, unknown, rest)
     if unknown:
         parser.error("unknown here: %s; flags of the workers stand after a --, "
                      "as muster run -H a:2,b:2 -- --training=FILE "
@@ -77,12 +92,16 @@ def parse(argv):
     parser = argparse.ArgumentParser(
         prog="muster run", allow_abbrev=False,
         usage="muster run -H HOST:WORKERS,... [FLAG...] -- --training=FILE "
-        "--train_dir=DIR [WORKER FLAG...]",
+        "--train_dir=DIR [WORKER FLAG...]\n"
+        "       muster run -H HOST:WORKERS,... [FLAG...] -- python train.py "
+        "[ARGUMENT...]",
         description="Trains on many hosts: starts an agent on each by ssh, and "
         "looks at all before any task starts. Ctrl-C drains, a second one "
         "kills; nothing is left running, whoever is killed. The same package "
         "lies on each host, in the same place. The training file is sent "
-        "along; other files are those of the hosts.",
+        "along; other files are those of the hosts. A program after the -- "
+        "runs in the place of each worker, with role, addresses and the path "
+        "of keys in MUSTER_* variables, which muster.init reads.",
         epilog="Exit codes: that of the task which failed first; before the "
         "tasks start, 2 for what is wrong, 138 for hosts that do not answer; "
         "130 after Ctrl-C, 143 after SIGTERM, SIGHUP, SIGUSR1, SIGXCPU and "
@@ -100,12 +119,8 @@ def parse(argv):
     parser.add_argument("--cluster", type=local_path, metavar="FILE",
                         help="with --min_workers: write there what `muster "
                         "join` wants to know")
-    parser.add_argument("--port_base", type=positive, metavar="P",
-                        help="the tasks of each host get ports P, P+1, ... "
-                        "(default: free ones from 20000 on)")
-    parser.add_argument("--ps_flag", action="append", default=[],
-                        metavar="FLAG", help="a further flag of every ps; may "
-                        "be repeated")
+    add_task_flags(parser, "the tasks of each host get ports P, P+1, ... "
+                   "(default: free ones from 20000 on)")
     return parse_with(parser, argv)
 
 
@@ -118,7 +133,9 @@ def check(options):
 
 def check_tasks(options):
     """Refuses what the tasks would refuse, or what they are told already."""
-    check_flags(options.worker_flags + options.ps_flag)
+    check_flags(options.ps_flag)
+    if not program.is_program(options.worker_flags):
+        check_flags(options.worker_flags)
     if (options.port_base or 0) > 65000:
         raise Failure("--port_base=%d: wanted at most 65000" %
                       options.port_base)
@@ -162,6 +179,8 @@ def hosts_of(options):
 def take_training(flags):
     """(the flags, {name: text}): the training file, if it is here, goes along
     under a name of ours."""
+    if program.is_program(flags):
+        return flags, {}
     flags = list(flags)
     for i, flag in enumerate(flags):
         name, equals, path = flag.partition("=")
@@ -202,13 +221,22 @@ def index_of(options, job, index):
 def waits_for(options, flags, files):
     """The flags by which an update of sync waits for --min_workers."""
     field = "replication.sync.min_replicas"
-    if not options.min_workers or any(field in flag for flag in flags):
+    if (not options.min_workers or program.is_program(flags) or
+            any(field in flag for flag in flags)):
         return []
     modes = re.findall(r"\breplication\s*:?\s*{\s*(\w+)", re.sub(
         "#.*", "", files.get("training.textproto", "")))
     modes += re.findall(r"(?:^|=)replication[=.](\w+)", "\n".join(flags), re.M)
     return ["--set=%s=%d" % (field, options.min_workers)] if (
         modes[-1:] == ["sync"]) else []
+
+
+def arguments(job, told, rest):
+    """Those of a message `start`: what a task is told, and the rest of its
+    flags, or the program that runs in the place of the worker."""
+    if job == "worker" and program.is_program(rest):
+        return {"arguments": told, "own_program": rest}
+    return {"arguments": told + rest}
 
 
 def plans(rows, options, worker_flags):
@@ -228,9 +256,9 @@ def plans(rows, options, worker_flags):
                 planned.append((row.channel, {
                     "number": len(planned), "job": job,
                     "index": len(addresses), "nth": nth,
-                    "bin_dir": options.bin_dir, "arguments": common + [
-                        "--task_index=" + index_of(
-                            options, job, len(addresses)), *flags]}))
+                    "workers": host.workers, "bin_dir": options.bin_dir,
+                    **arguments(job, common + ["--task_index=" + index_of(
+                        options, job, len(addresses))], flags)}))
                 # Nobody dials a worker that may come and go.
                 listens = job == "ps" or not options.min_workers
                 addresses.append(listens and cluster_file.join_address(
@@ -261,6 +289,8 @@ def beat(channels, keys):
 
 
 def train(options, channels, printer):
+    program.check_ps(options.worker_flags, sum(
+        one.host.ps for one in channels))
     flags, files = take_training(options.worker_flags)
     flags += waits_for(options, flags, files)
     flight = look(options, channels, printer)
@@ -315,7 +345,8 @@ def main(argv):
     options = parse(argv)
     if not options.worker_flags and "--" not in argv:
         print("muster run: wanted -- and the flags of the workers at the end, "
-              "as -- --training=FILE --train_dir=DIR", file=sys.stderr)
+              "as -- --training=FILE --train_dir=DIR, or a program: -- python "
+              "train.py", file=sys.stderr)
         return 2
     return launch("muster run", options, check, train)
 

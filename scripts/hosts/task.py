@@ -7,6 +7,7 @@ The ranks below --ps are ps tasks, the others workers. Rank r listens on port
 """
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -15,11 +16,11 @@ import subprocess
 import sys
 
 from base import cluster_file, places, stop_signals
-from base.failure import Failure
+from base.failure import Failure, exit_code_of
 from base.launcher_flags import local_path, not_negative, positive
 from base.local_tasks import die_with_parent
 
-from . import host_list, run
+from . import host_list, program, run
 
 SCONTROL_S = 30
 NODE_ADDRESS = re.compile(r"\bNodeName=(\S+).*?\bNodeAddr=(\S+)")
@@ -30,19 +31,20 @@ def parse(argv):
     parser = argparse.ArgumentParser(
         prog="muster task", allow_abbrev=False,
         usage="srun -n TASKS muster task [FLAG...] --training=FILE "
-        "--train_dir=DIR [WORKER FLAG...]",
+        "--train_dir=DIR [WORKER FLAG...]\n"
+        "       srun -n TASKS muster task [FLAG...] -- python train.py "
+        "[ARGUMENT...]",
         description="Runs ps_server or worker, with role and addresses from "
         "the SLURM_* variables of srun: ranks below --ps are ps tasks, the "
-        "others workers. Flags that are not listed go to the workers.")
+        "others workers. Flags that are not listed go to the workers. A "
+        "program (without flags before it the -- may be left out) runs in the "
+        "place of the worker, with role, addresses and the path of keys in "
+        "MUSTER_* variables, which muster.init reads.")
     parser.add_argument("--ps", type=not_negative, default=1, metavar="N",
                         help="ps tasks (default 1). 0: none, the workers hold "
                         "the parameters (replication=all_reduce)")
-    parser.add_argument("--port_base", type=positive, default=8888,
-                        metavar="P", help="rank r listens on port P + r "
-                        "(default 8888)")
-    parser.add_argument("--ps_flag", action="append", default=[],
-                        metavar="FLAG", help="a further flag of every ps; may "
-                        "be repeated")
+    run.add_task_flags(parser, "rank r listens on port P + r (default 8888)",
+                       8888)
     parser.add_argument("--allow_insecure_network", action="store_true",
                         help="talk between nodes without encryption or "
                         "authentication")
@@ -53,8 +55,10 @@ def parse(argv):
     parser.add_argument("--bin_dir", type=local_path,
                         metavar="DIR", help="where ps_server and "
                         "worker are (default: bin or bazel-bin of the package)")
-    options, rest = parser.parse_known_args(argv)
-    options.worker_flags = [flag for flag in rest if flag != "--"]
+    own, rest = ([], argv) if program.is_program(argv) else run.split(argv)
+    options, unknown = parser.parse_known_args(own)
+    program.refuse_mixed(parser, unknown, rest)
+    options.worker_flags = unknown + rest
     return options
 
 
@@ -62,7 +66,8 @@ def variable(environment, name):
     text = environment.get(name)
     if text is None:
         raise Failure("%s is not set: start it with srun, as srun -n 3 muster "
-                      "task --ps 1 ..." % name)
+                      "task --ps 1 ...; muster run -H localhost:2 goes without "
+                      "Slurm" % name)
     return text
 
 
@@ -136,10 +141,9 @@ def _resolves(name):
         return False
 
 
-def command(options, environment, address_of):
-    """The command line of this task."""
+def ranks_and_addresses(options, environment, address_of):
+    """(rank of this task, node of each rank, host:port of each rank)."""
     nodes = node_of_each_rank(environment)
-    rank = number(environment, "SLURM_PROCID")
     if options.ps >= len(nodes):
         raise Failure("--ps=%d of SLURM_STEP_NUM_TASKS=%d leave no worker" % (
             options.ps, len(nodes)))
@@ -147,31 +151,65 @@ def command(options, environment, address_of):
         raise Failure("--port_base=%d: wanted room for %d ports below 65536" % (
             options.port_base, len(nodes)))
     dial = address_of(list(dict.fromkeys(nodes)))
-    all_ = [cluster_file.join_address(dial[node], options.port_base + i)
-            for i, node in enumerate(nodes)]
-    common = ["--worker_hosts=" + ",".join(all_[options.ps:])]
-    if options.ps:
-        common.append("--ps_hosts=" + ",".join(all_[:options.ps]))
-    if options.allow_insecure_network:
-        common.append("--allow_insecure_network")
+    return number(environment, "SLURM_PROCID"), nodes, [
+        cluster_file.join_address(dial[node], options.port_base + i)
+        for i, node in enumerate(nodes)]
+
+
+def command(options, environment, address_of):
+    """(command line of this task, its environment, or None: our own)."""
+    rank, nodes, all_ = ranks_and_addresses(options, environment, address_of)
+    program.check_ps(options.worker_flags, options.ps)
+    ps, workers = all_[:options.ps], all_[options.ps:]
+    keys = (["--allow_insecure_network"] if options.allow_insecure_network
+            else [])
     if options.certs_dir:
-        common.append("--certs_dir=" + options.certs_dir)
+        keys.append("--certs_dir=" + options.certs_dir)
+    common = ["--worker_hosts=" + ",".join(workers),
+              *(["--ps_hosts=" + ",".join(ps)] if ps else []), *keys]
     if rank < options.ps:
         return [places.binary("ps_server", options.bin_dir), *common,
-                "--task_index=%d" % rank, *options.ps_flag]
-    return [places.binary("worker", options.bin_dir), *common,
-            "--task_index=%d" % (rank - options.ps),
+                "--task_index=%d" % rank, *options.ps_flag], None
+    index = "--task_index=%d" % (rank - options.ps)
+    if program.is_program(options.worker_flags):
+        file = in_memory(json.dumps({"cluster": {"ps": ps, "worker": workers}}))
+        return options.worker_flags, program.environment(
+            ["--cluster=" + file, *keys, index],
+            nodes[options.ps:].count(nodes[rank]))
+    return [places.binary("worker", options.bin_dir), *common, index,
             *([] if options.ps else ["--set=replication=all_reduce"]),
-            *options.worker_flags]
+            *options.worker_flags], None
 
 
-def become(line, asked):
+def in_memory(text):
+    """The path of a file for our children that is gone when we are, even after
+    kill -9."""
+    fd = os.memfd_create("cluster.json")
+    with open(fd, "w", encoding="utf-8", closefd=False) as file:
+        file.write(text)
+    return "/proc/%d/fd/%d" % (os.getpid(), fd)
+
+
+def become(line, asked, environment=None):
     """Runs the command; returns its exit code. But a task that ended because
     Slurm `asked` it to has not failed: srun's code is the highest, and 143
     would hide that of the task for whose failure the others were ended. That is
-    so of SIGTERM alone (True); after a notice, --signal=USR1@60, it is 143."""
+    so of SIGTERM alone (True); after a notice, --signal=USR1@60, it is 143.
+    With an `environment`, a program of the user's own, notices reach it as
+    SIGTERM."""
     parent = os.getpid()
-    task = subprocess.Popen(line, preexec_fn=lambda: die_with_parent(parent))
+
+    def before_exec():
+        die_with_parent(parent)
+        if environment is not None:
+            program.ignore_notices()
+    task = subprocess.Popen(line, env=environment, preexec_fn=before_exec)
+
+    def forward(*_):
+        asked.append(False)
+        task.terminate()
+    if environment is not None:
+        stop_signals.watch(forward, stop_signals.NOTICES)
     if asked:
         # Before there was a task to hear of it.
         task.terminate()
@@ -191,13 +229,14 @@ def main(argv):
     options = parse(argv)
     try:
         run.check_tasks(options)
-        return become(command(options, os.environ, addresses), asked)
+        line, environment = command(options, os.environ, addresses)
+        return become(line, asked, environment)
     except Failure as failure:
         print("muster task: %s" % failure, file=sys.stderr)
         return failure.exit_code
     except OSError as error:
         print("muster task: %s" % error, file=sys.stderr)
-        return 1
+        return exit_code_of(error)
     finally:
         # The interpreter, as it ends, would take a signal as any program does.
         stop_signals.watch(signal.SIG_IGN)

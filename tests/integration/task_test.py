@@ -116,8 +116,9 @@ class CommandTest(harness.TestCase):
     def command(self, environment, *flags):
         options = task.parse(["--bin_dir=" + self.dir, *flags])
         run.check_tasks(options)
-        return task.command(options, environment, lambda nodes: {
+        line, _ = task.command(options, environment, lambda nodes: {
             node: "10.0.0." + node[1:] for node in nodes})
+        return line
 
     HOSTS = ["--worker_hosts=10.0.0.1:9001,10.0.0.2:9002,10.0.0.3:9003",
              "--ps_hosts=10.0.0.1:9000", "--allow_insecure_network"]

@@ -23,7 +23,10 @@ struct StepRecord {
   int64_t global_step = 0;
   // Mean over the step's rows, with penalties.
   double loss = 0;
-  // Fraction of the step's rows whose largest output is their label's.
+  // As ComputedStep's.
+  bool has_loss = true;
+  // Fraction of the step's rows whose largest output is their label's; NaN: not
+  // known.
   double accuracy = 0;
   // Rows.
   int64_t examples = 0;

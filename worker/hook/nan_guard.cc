@@ -10,6 +10,11 @@
 namespace muster {
 namespace {
 
+// A program may compute none.
+bool IsLossBad(const StepRecord& step) {
+  return step.has_loss && !std::isfinite(step.loss);
+}
+
 // The first value that is not finite: "the loss is nan"; "" if none is.
 std::string FindNonFinite(const StepRecord& step) {
   for (const StepTensor& tensor : step.tensors) {
@@ -19,7 +24,7 @@ std::string FindNonFinite(const StepRecord& step) {
                         " of '", tensor.name, "' is ", tensor.gradient[bad],
                         " at element ", bad, " (the loss is ", step.loss, ")");
   }
-  if (std::isfinite(step.loss)) return "";
+  if (!IsLossBad(step)) return "";
   return absl::StrCat("the loss is ", step.loss,
                       step.tensors.empty() ? "" : ", all gradients are finite");
 }
@@ -37,7 +42,7 @@ NanGuard::NanGuard(Options options) : options_(std::move(options)) {}
 
 absl::StatusOr<PushDecision> NanGuard::BeforePush(const StepRecord& step) {
   std::string found;
-  if (!step.gradients_are_finite || !std::isfinite(step.loss)) {
+  if (!step.gradients_are_finite || IsLossBad(step)) {
     RETURN_IF_ERROR(step.FetchTensors());
     found = FindNonFinite(step);
   }

@@ -32,6 +32,7 @@ absl::Status Progress::AfterEnter(const EpochRecord& epoch) {
 absl::Status Progress::AfterStep(const StepRecord& step) {
   meter_.Add(step);
   global_step_ = step.global_step;
+  has_loss_ = step.has_loss;
   if (step.dropped) ++dropped_;
   any_step_ = true;
   const bool is_live = output_.show_live != nullptr;
@@ -60,11 +61,13 @@ absl::Status Progress::AtEnd(const EndRecord& end) {
 }
 
 std::string Progress::Line() const {
+  const std::string loss =
+      has_loss_ ? absl::StrCat(" loss=", ReadableNumber(meter_.mean_loss(), 4))
+                : "";
   std::string line = absl::StrFormat(
-      "step=%d loss=%s steps_per_s=%s examples_per_s=%.0f staleness=%.1f",
-      global_step_, ReadableNumber(meter_.mean_loss(), 4),
-      ReadableNumber(meter_.steps_per_s(), 3), meter_.examples_per_s(),
-      meter_.mean_staleness());
+      "step=%d%s steps_per_s=%s examples_per_s=%.0f staleness=%.1f",
+      global_step_, loss, ReadableNumber(meter_.steps_per_s(), 3),
+      meter_.examples_per_s(), meter_.mean_staleness());
   if (dropped_ > 0) absl::StrAppend(&line, " dropped_steps=", dropped_);
   if (meter_.input_wait() >= kLeastInputWait) {
     absl::StrAppendFormat(&line, " input_wait=%.0f%%",

@@ -18,11 +18,12 @@ namespace muster {
 //   step=1200 loss=0.213 steps_per_s=7.1 examples_per_s=910 staleness=1.0
 //   left=2m10s                                            (all in one line)
 //
-// step is the global step; loss, rates and staleness are this worker's means
-// since the line before. dropped_steps=K, once there are any, are the steps of
-// this process that were dropped in synchronous replication; bad_records=K the
-// rows that it has passed over (input.on_bad_record). input_wait=34% says that
-// so much of the time went by while steps waited for their rows, if it is much.
+// step is the global step; loss (if steps have one), rates and staleness are
+// this worker's means since the line before. dropped_steps=K, once there are
+// any, are the steps of this process that were dropped in synchronous
+// replication; bad_records=K the rows that it has passed over
+// (input.on_bad_record). input_wait=34% says that so much of the time went by
+// while steps waited for their rows, if it is much.
 class Progress : public Hook {
  public:
   struct Options {
@@ -47,6 +48,7 @@ class Progress : public Hook {
   const ProgressOutput output_;
   RateMeter meter_;
   int64_t global_step_ = 0;
+  bool has_loss_ = true;
   int64_t dropped_ = 0;
   bool any_step_ = false;
   // On a terminal: what it shows.

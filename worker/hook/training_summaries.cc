@@ -63,6 +63,7 @@ void TrainingSummaries::TakeNorms(const StepRecord& step) {
 absl::Status TrainingSummaries::AfterStep(const StepRecord& step) {
   ++sums_.steps;
   sums_.loss += step.loss;
+  sums_.has_loss = step.has_loss;
   sums_.accuracy += step.accuracy;
   sums_.global_step = step.global_step;
   sums_.waited += step.times.read - step.times.read_begun;
@@ -87,8 +88,8 @@ absl::Status TrainingSummaries::AtEnd(const EndRecord& end) {
 
 void TrainingSummaries::WritePoint(Summary summary) {
   const auto steps = static_cast<double>(sums_.steps);
-  AddScalar("loss", sums_.loss / steps, &summary);
-  if (accuracy_curve_ == AccuracyCurve::kDrawn) {
+  if (sums_.has_loss) AddScalar("loss", sums_.loss / steps, &summary);
+  if (accuracy_curve_ == AccuracyCurve::kDrawn && !std::isnan(sums_.accuracy)) {
     AddScalar("accuracy", sums_.accuracy / steps, &summary);
   }
   for (size_t t = 0; t < towers_.size(); ++t) {

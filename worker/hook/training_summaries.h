@@ -18,8 +18,8 @@ enum class AccuracyCurve { kDrawn, kNone };
 
 // The hook that writes points of the training's curves every so many global
 // steps, from this worker's own steps:
-//   loss, accuracy   means over the steps since the last point; accuracy if it
-//                    is counted
+//   loss, accuracy   means over the steps since the last point; each if the
+//                    steps have it
 //   gradient_norm    sqrt of the sum of squares of all gradients of one step,
 //                    of the trainable parameters
 //   learning_rate    of the next update
@@ -46,6 +46,7 @@ class TrainingSummaries : public Hook {
   struct Sums {
     int64_t steps = 0;
     double loss = 0;
+    bool has_loss = true;
     double accuracy = 0;
     int64_t global_step = 0;
     // The time of the steps, and of their waits for rows.

@@ -84,19 +84,63 @@ class ProgramSteps : public StepRunner {
   void End() ABSL_LOCKS_EXCLUDED(mu_);
 
   // ---- The program's thread ------------------------------------------------
-  // Waits for an offer for at most so long. The same one until Give.
+  // Waits for an offer for at most so long. The same one until Give, unless
+  // StopWaiting withdraws it.
   State Await(absl::Duration timeout, Offer* offer) ABSL_LOCKS_EXCLUDED(mu_);
   // One span a tensor; their memory is read until Await returns kStep or kOver.
-  // Errors: InvalidArgument for sizes and figures that cannot be,
-  // FailedPrecondition if no step is offered.
+  // Without effect if the offer was withdrawn meanwhile. Errors:
+  // InvalidArgument for sizes and figures that cannot be, and for a factor in a
+  // synchronous round (the same offer stays); FailedPrecondition if the last
+  // Await has not returned kStep.
   absl::Status Give(std::vector<absl::Span<float>> gradients,
                     const Figures& figures) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Given {
+    std::vector<absl::Span<float>> gradients;
+    Figures figures;
+  };
+
+  // Offers the step, and waits for its gradients. Errors: stopped.
+  absl::StatusOr<Given> AwaitGradients(int64_t step, const StepGrant& grant)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Lets exchange and hooks find what was given.
+  void Use(const Given& given, const StepToken& token);
+  ComputedStep Computed(const StepReport& report) const;
+  absl::Status CheckGradients(
+      absl::Span<const absl::Span<float>> gradients) const;
+  // Ends the step that was pushed.
+  absl::StatusOr<StepReport> Conclude(StepReport report,
+                                      absl::StatusOr<StepResult> result);
+  void GiveUpUnfinished();
+  bool IsGivenOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return given_.has_value() || stopped_;
+  }
+  bool IsOfferedOrOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return offer_.has_value() || over_;
+  }
+  absl::Time Now() const { return options_.clock->Now(); }
+
+  // For the session's thread.
   Options options_;
+  int64_t model_epoch_ = 0;
+  // The step whose gradients are with some of the shards.
   std::optional<StepReport> unfinished_;
+  // The program, as hooks see a worker's only tower.
+  TowerStep tower_;
 
   absl::Mutex mu_;
+  // The step that the program is to compute; none: it has none, or gave it.
+  std::optional<Offer> offer_ ABSL_GUARDED_BY(mu_);
+  // Its round; 0: the mode has none.
+  int64_t round_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<Given> given_ ABSL_GUARDED_BY(mu_);
+  // What the next offer says of the step before.
+  Offer next_ ABSL_GUARDED_BY(mu_);
+  // The last Await has returned kStep.
+  bool is_shown_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace muster

@@ -31,6 +31,10 @@ constexpr absl::Duration kEndWait = absl::Seconds(35);
 // step before and the save after it, the end is to come within 10 s.
 constexpr absl::Duration kDrainWait = absl::Seconds(5);
 
+// How long a chief that is done waits for workers that have not come: one of
+// few steps may be done before another, started with it, has come.
+constexpr absl::Duration kComing = absl::Seconds(10);
+
 // After so long ps tasks have left, or died: they neither drain nor start as
 // slowly beside the task that tells the end; and a supervisor that starts tasks
 // anew has done so, or one host after another.
@@ -91,6 +95,21 @@ void EndMachine::OnStop(const StopEvent& event) {
   if (!options_.chief || !stop_reason_.empty()) return;
   stop_reason_ = event.reason;
   stop_failure_ = event.failure;
+}
+
+std::string EndMachine::StopReason(const JobState& state,
+                                   absl::Time now) const {
+  if (!stop_reason_.empty() || !options_.chief || !is_done()) {
+    return stop_reason_;
+  }
+  const auto came = std::count_if(
+      state.workers().begin(), state.workers().end(),
+      [](const auto& worker) { return worker.sender().incarnation() != 0; });
+  const bool may_come =
+      came < options_.listed_workers && now < done_at_ + kComing;
+  const bool is_last =
+      !may_come && UnfinishedOthers(state, options_.self).empty();
+  return is_last ? "done" : "";
 }
 
 // ---- A job that was over before -----------------------------------------

@@ -1,6 +1,7 @@
 #ifndef WORKER_SESSION_END_MACHINE_H_
 #define WORKER_SESSION_END_MACHINE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@ class EndMachine {
     bool saves = false;
     int64_t saved_step = -1;
     std::string finished;
+    // The workers of the cluster, the chief among them; 0: whoever comes.
+    int listed_workers = 0;
     // The model is in this process, and goes with it.
     bool standalone = false;
   };
@@ -68,8 +71,12 @@ class EndMachine {
 
   // The first one of the chief counts.
   void OnStop(const StopEvent& event);
-  // Why a hook ends the job; "" if none does.
-  const std::string& stop_reason() const { return stop_reason_; }
+  // This task takes no more steps.
+  void OnLeave(absl::Time now) { done_at_ = std::min(done_at_, now); }
+  bool is_done() const { return done_at_ != absl::InfiniteFuture(); }
+  // Why this task ends the job, "" if it does not: a hook's reason, or "done"
+  // of a chief that is the last who is.
+  std::string StopReason(const JobState& state, absl::Time now) const;
 
   void OnTooFew(std::string why) { too_few_ = std::move(why); }
   // Why the job cannot go on; "" if it can.
@@ -153,6 +160,7 @@ class EndMachine {
   absl::Time drain_until_ = absl::InfiniteFuture();
   std::string stop_reason_;
   absl::Status stop_failure_;
+  absl::Time done_at_ = absl::InfiniteFuture();
   std::string too_few_;
 
   // It was registered when the job was not over yet.

@@ -77,6 +77,16 @@ void Ending::On(const SignalEvent& event) {
 
 void Ending::On(const StopEvent& event) { core_.end().OnStop(event); }
 
+void Ending::On(const LeaveEvent&) {
+  core_.end().OnLeave(core_.now());
+  const std::vector<TaskId> unfinished =
+      UnfinishedOthers(core_.state(), core_.options().self);
+  if (!core_.options().chief || unfinished.empty()) return;
+  core_.SayLine(absl::StrCat("this task is done; it stays until ",
+                             TaskNames(unfinished),
+                             " are, too, to save the model"));
+}
+
 // ---- Whatever the peers are ---------------------------------------------
 
 bool Ending::AdvanceAnyhow() {
@@ -207,11 +217,17 @@ void Ending::AdvanceDone() {
 
 // ---- With all peers there -----------------------------------------------
 
-// The end of all but the chief: it takes no more steps, and leaves when the
-// chief has saved. Should a ps be lost before that, the job goes on from an
-// older checkpoint, and wants its workers.
+// The end of a job for all but its chief: it takes no more steps, and leaves
+// when the chief has saved. Should a ps be lost before that, the job goes on
+// from an older checkpoint, and wants its workers.
 bool Ending::AdvanceReported() {
   const JobState& state = core_.state();
+  if (state.phase() != STOPPING && !core_.options().chief &&
+      core_.end().is_done() && !stepping_.steps().has_report()) {
+    core_.StopWaiting();
+    Leave(core_.end().FinishDone());
+    return true;
+  }
   if (state.phase() != STOPPING || core_.options().chief ||
       (stepping_.steps().has_report() && !stepping_.NobodyWantsReport())) {
     core_.StopWaiting(&waiting_);

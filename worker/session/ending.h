@@ -26,6 +26,7 @@ class Ending {
   void On(const FinishEvent& event);
   void On(const SignalEvent& event);
   void On(const StopEvent& event);
+  void On(const LeaveEvent& event);
   void OnReconnect() { waiting_.Stop(); }
 
   // Each advances the end, and is false where it is not at hand:

@@ -42,6 +42,7 @@ EndMachine::Options EndOptions(const SessionCore::Options& options) {
   end.saves = options.saves;
   end.saved_step = options.saved_step;
   end.finished = options.finished;
+  end.listed_workers = options.listed_workers;
   end.standalone = options.ps_addresses[0].empty();
   return end;
 }

@@ -31,6 +31,8 @@ class SessionCore {
     TaskId chief_task;
     // Workers come and go, and who starts one may not know of the chief.
     bool takes_any_worker = false;
+    // Those of the cluster, the chief among them; 0: not known.
+    int listed_workers = 0;
     // "host:port" by ps task; {""} in this process.
     std::vector<std::string> ps_addresses;
     // The ps task in this process, in all-reduce; -1 if there is none.

@@ -63,6 +63,9 @@ namespace muster {
 //     Lost       |               |              |                |
 //   Signal       | 6 as soon as no call is under way             | 7 sooner
 //   Stop         | kept          | kept         | asks for 6     | kept
+//   Leave        | kept          | 6; of the    | 6; of the      | kept
+//                |               | chief kept   | chief 6 behind |
+//                |               |              | the others     |
 //   Tick         | what is due by then (next_wakeup)
 //
 // At most one of BeginEpoch, LoadModel, Commit, SendStep, TrainStep,
@@ -104,6 +107,7 @@ class SessionMachine {
   void On(const SaveReportLostEvent& event) { saves_.On(event); }
   void On(const SignalEvent& event) { ending_.On(event); }
   void On(const StopEvent& event) { ending_.On(event); }
+  void On(const LeaveEvent& event) { ending_.On(event); }
   void On(const TickEvent&) {}
 
   // Everything that the present state asks for; called after each event.

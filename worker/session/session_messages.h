@@ -46,13 +46,15 @@ struct LoadedModel {
 struct StepReport {
   int64_t step = 0;
   int64_t examples = 0;
-  // Right answers; the coordinator does not want them, hooks do.
+  // Right answers, -1: not known; the coordinator does not want them, hooks do.
   int64_t correct = 0;
   // The rows that it was computed from.
   RowLease rows;
   // Of a stream: the newest pass that was begun; none: no stream.
   std::optional<StreamPass> pass;
   double loss = 0;
+  // As ComputedStep's.
+  bool has_loss = true;
   int64_t staleness = 0;
   // The round of the step's token; 0: the mode has none.
   int64_t round = 0;
@@ -135,6 +137,8 @@ struct StopEvent {
   std::string reason;
   absl::Status failure;
 };
+// This task is done: it takes no more steps, and the others go on.
+struct LeaveEvent {};
 // Time has passed; see SessionMachine::next_wakeup.
 struct TickEvent {};
 
@@ -142,7 +146,7 @@ using SessionEvent =
     std::variant<HelloEvent, RegisterEvent, WatchEvent, BeginEpochEvent,
                  LoadEvent, CommitEvent, StepEvent, TrainEvent, FinalEvent,
                  FinishEvent, SaveReportLostEvent, SignalEvent, StopEvent,
-                 TickEvent>;
+                 LeaveEvent, TickEvent>;
 
 // ---- Actions; each Send... is answered by its event ---------------------
 
@@ -194,6 +198,8 @@ struct SendStep {
   std::string stop_reason;
   // How long the answer may wait for other workers.
   absl::Duration max_wait;
+  // As StepRequest's.
+  bool is_done = false;
 };
 struct TrainStep {
   int64_t step;

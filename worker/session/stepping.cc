@@ -163,9 +163,11 @@ bool Stepping::ShardsHoldOwnModel() {
 // ---- Steps --------------------------------------------------------------
 
 void Stepping::Advance() {
-  const std::string& stop_reason = core_.end().stop_reason();
+  const bool is_done = core_.end().is_done();
+  const std::string stop_reason =
+      core_.end().StopReason(core_.state(), core_.now());
   const bool stops = !stop_reason.empty() && !steps_.knows_stop();
-  if (steps_.granted() && !stops) {
+  if (steps_.granted() && !stops && !is_done) {
     greet_at_ = absl::InfiniteFuture();
     core_.end().OnStepBegun();
     return core_.DoAlone(steps_.Take());
@@ -198,10 +200,11 @@ bool Stepping::GreetAgain() {
 void Stepping::ReportStep(absl::string_view stop_reason) {
   // The shards that have it do not take it a second time.
   if (steps_.is_unfinished()) return core_.DoAlone(ResumeStep{});
-  const bool may_wait =
-      !core_.end().is_signalled() && core_.state().phase() == RUNNING;
+  const bool may_wait = !core_.end().is_signalled() && !core_.end().is_done() &&
+                        core_.state().phase() == RUNNING;
   SendStep question = steps_.Ask(core_.state().state_version(), stop_reason,
                                  may_wait, core_.now());
+  question.is_done = core_.end().is_done();
   answer_due_ = core_.now() + std::max(kSilence, question.max_wait + kLateness);
   core_.DoAlone(std::move(question));
 }

@@ -1,6 +1,7 @@
 #include "worker/session/training_session.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -57,7 +58,9 @@ Reporter::Level LevelOf(bool is_error) {
   return is_error ? Reporter::kError : Reporter::kInfo;
 }
 
+// NaN if `part` is not known (-1).
 double Fraction(int64_t part, int64_t whole) {
+  if (part < 0) return std::numeric_limits<double>::quiet_NaN();
   return whole == 0 ? 0
                     : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -287,6 +290,7 @@ void TrainingSession::Do(const SendStep& action) {
   request.set_round(action.report.round);
   request.set_late(action.report.late);
   request.set_stop_reason(action.stop_reason);
+  request.set_is_done(action.is_done);
   if (parts_.evaluations != nullptr) {
     *request.mutable_evaluations() = parts_.evaluations();
   }
@@ -410,6 +414,7 @@ absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
   record.step = step;
   record.global_step = global_step_;
   record.loss = computed.loss;
+  record.has_loss = computed.has_loss;
   record.accuracy = Fraction(computed.correct, computed.examples);
   record.examples = computed.examples;
   record.now = parts_.clock->Now();
@@ -435,6 +440,7 @@ SessionEvent TrainingSession::AfterStepHooks(SessionEvent event) {
   record.step = reported_.step;
   record.global_step = global_step_;
   record.loss = reported_.loss;
+  record.has_loss = reported_.has_loss;
   record.accuracy = Fraction(reported_.correct, reported_.examples);
   record.examples = reported_.examples;
   record.times = reported_.times;

@@ -31,7 +31,8 @@
 namespace muster {
 
 // One process's part in a training run: carries out SessionMachine's actions.
-// Run is called once, on the thread that computes; RequestStop from any thread.
+// Run is called once, on the thread that computes; RequestStop and Leave from
+// any thread.
 class TrainingSession {
  public:
   struct Options {
@@ -103,6 +104,11 @@ class TrainingSession {
 
   // Finish the step, leave; the chief ends the job and saves.
   void RequestStop(int signal);
+
+  // This task is done: finish the step, take no other, leave with 0, the others
+  // go on; the chief stays until they are done, too, ends the job for the
+  // reason "done" and saves. From any thread; before what stops a step for it.
+  void Leave() { queue_->Push(LeaveEvent()); }
 
   // No signal has come. From any thread.
   bool goes_on() const { return !draining_; }

@@ -60,6 +60,9 @@ class PsExchange : public StepExchange {
   absl::Status OnComputed(const absl::Status& computed,
                           StepTimes* times) override;
   void Describe(ComputedStep* computed) const override;
+  // From now on pushes these, one a tensor, instead of options.gradients. Not
+  // between Send and EndStep.
+  void PushFrom(std::vector<absl::Span<float>> gradients);
   absl::Status Send() override;
   absl::StatusOr<StepResult> Finish() override;
   bool may_resume() const override {
@@ -71,8 +74,6 @@ class PsExchange : public StepExchange {
 
  protected:
   StepParameters& parameters() { return *parameters_; }
-  // From now on pushes these, which are alike, instead of options.gradients.
-  void PushFrom(std::vector<absl::Span<float>> gradients);
   // From BeginPush to EndStep.
   bool is_pushing() const { return push_ != nullptr; }
   // Nothing leaves yet. The gradients are, or will be, of the parameters as

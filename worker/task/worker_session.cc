@@ -31,6 +31,8 @@ SessionMachine::Options MachineOptions(const SessionStages& stages) {
   machine.chief = job.is_chief();
   machine.chief_task = job.chief_task;
   machine.takes_any_worker = task.cluster.takes_any_worker();
+  machine.listed_workers =
+      static_cast<int>(task.cluster.training_tasks().size());
   machine.ps_addresses = job.ps_addresses;
   machine.own_ps = task.cluster.ShardOf(task.self).value_or(-1);
   machine.model_fingerprint = placed.model().definition.fingerprint;

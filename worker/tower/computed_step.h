@@ -34,6 +34,7 @@ struct TowerStep {
   std::string device;
   // Mean over its rows, with penalties.
   double loss = 0;
+  // As ComputedStep's.
   int64_t correct = 0;
   int64_t examples = 0;
   // One for each of ComputedStep::tensors; valid as long as those.
@@ -90,7 +91,9 @@ struct StepTimes {
 struct ComputedStep {
   // Mean over the rows, with penalties.
   double loss = 0;
-  // Rows whose largest output is their label's.
+  // False: nobody computes one, and it is NaN.
+  bool has_loss = true;
+  // Rows whose largest output is their label's; -1: not known.
   int64_t correct = 0;
   // Rows.
   int64_t examples = 0;

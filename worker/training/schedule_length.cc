@@ -67,6 +67,7 @@ std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
         "when ", stop.plateau().metric(), " has not become better for ",
         stop.plateau().patience(), " evaluations (stop.plateau)"));
   }
+  if (ends.empty()) return "the training ends when all workers are done";
   return absl::StrCat("the training ends ", absl::StrJoin(ends, " or "),
                       ends.size() > 1 ? ", whichever comes first" : "", ", as ",
                       source, " says");

@@ -23,7 +23,8 @@ struct EpochLength {
 // examples from 1 to kMaxCount.
 absl::Status CheckEpochs(const StopSpec& stop, int64_t num_examples);
 
-// One line with what will end the training, and that `source` says so: "the
+// One line with what will end the training, and that `source` says so; without
+// a stop condition it is its workers, when they are done (a program's): "the
 // training ends at step 40 (stop.steps=40), as --set says".
 std::string DescribeStop(const StopSpec& stop, const EpochLength& epoch,
                          absl::string_view source);

@@ -187,12 +187,15 @@ TEST_F(CoordinatorTest, CommitIsRepeatableAndNeedsItsEpoch) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("begin again")));
 }
 
-TEST_F(CoordinatorTest, CommitNeedsAStopCondition) {
-  ASSERT_THAT(Register(chief_), IsOk());
-  ASSERT_THAT(Begin(chief_), IsOk());
-  EXPECT_THAT(coordinator_.CommitEpoch(MakeCommit(chief_, 1, 0), now_),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("no stop condition")));
+TEST_F(CoordinatorTest, ACommitWithoutAStopCondition_EndsWhenTheChiefSays) {
+  StartRun(1, /*stop_steps=*/0);
+  EXPECT_TRUE(Step(chief_, 0).granted());
+  EXPECT_TRUE(Step(chief_, 1).granted());
+  StepRequest last = MakeStep(chief_, 2);
+  last.set_stop_reason("done");
+  ASSERT_THAT(AskStep(coordinator_, last, now_), IsOk());
+  EXPECT_EQ(coordinator_.phase(), STOPPING);
+  EXPECT_EQ(coordinator_.State().stop_reason(), "done");
 }
 
 TEST_F(CoordinatorTest, ACommitMayLeaveTheEndToTheChief) {

@@ -102,6 +102,14 @@ TEST_F(SyncPolicyFactorTest, AnUpdateIsMadeWithTheFactorOfItsGradients) {
   EXPECT_EQ(values->back(), -2) << "a state tensor has no rate";
 }
 
+// A schedule may warm up from the optimizer's rate.
+TEST_F(SyncPolicyFactorTest, AFactorAboveOne_Applies) {
+  PushWithFactor(a_, -2, 8);
+  const auto values = shard_.Pull(a_, MakeToken(2, {MakeChosen(a_, 1)}));
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(values->front(), 17) << "1 + 8 * 2";
+}
+
 TEST_F(SyncPolicyFactorTest, AnUpdateOfTwoFactorsIsNotMade) {
   PushWithFactor(a_, -2, 0.5);
   PushWithFactor(b_, -4, 0.25);
@@ -119,7 +127,8 @@ TEST_F(SyncPolicyFactorTest, PartsOfOneStepHaveOneFactor) {
 
 TEST_F(SyncPolicyFactorTest, WhatIsNoFactorIsRefused) {
   for (const double factor :
-       {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+       {-0.5, 1.5e6, std::numeric_limits<double>::infinity(),
+        std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THAT(PushPartWithFactor(a_, -2, factor, SyncShard::kFirstBlock),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("factor of the learning rate")));

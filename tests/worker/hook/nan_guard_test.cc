@@ -76,6 +76,16 @@ TEST_F(NanGuardTest, RefusesNonFiniteGradientsNamingTensorAndStep) {
   }
 }
 
+// A program that computes gradients alone.
+TEST_F(NanGuardTest, AStepWithoutALoss_IsJudgedByItsGradients) {
+  step_.loss = kNan;
+  step_.has_loss = false;
+  NanGuard guard(options_);
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kPush));
+  mean_[1] = kInf;
+  EXPECT_THAT(guard.BeforePush(step_), IsOkAndHolds(PushDecision::kRefuse));
+}
+
 // The gradients are on a device, which has looked at them.
 TEST_F(NanGuardTest, FetchesGradientsOnlyIfTheyAreNotFinite) {
   int fetches = 0;

@@ -41,6 +41,7 @@ class ProgressTest : public ::testing::Test {
     step.now = now_;
     step.global_step = ++global_step_;
     step.loss = 0.213;
+    step.has_loss = has_loss_;
     step.examples = 128;
     step.staleness = 1;
     step.dropped = dropped;
@@ -54,6 +55,7 @@ class ProgressTest : public ::testing::Test {
   std::vector<std::string> live_;
   absl::Time now_ = absl::UnixEpoch();
   int64_t global_step_ = 0;
+  bool has_loss_ = true;
 };
 
 TEST_F(ProgressTest, PlainLineComesEveryPeriod) {
@@ -66,6 +68,13 @@ TEST_F(ProgressTest, PlainLineComesEveryPeriod) {
                           "staleness=1.0 left=2m20s",
                           "step=20 loss=0.213 steps_per_s=1 examples_per_s=128 "
                           "staleness=1.0 left=2m10s"));
+}
+
+TEST_F(ProgressTest, StepsWithoutALoss_HaveNoneInTheLine) {
+  has_loss_ = false;
+  Make(Progress::Options());
+  for (int i = 0; i < 10; ++i) Step(absl::Seconds(1));
+  EXPECT_THAT(texts_, ElementsAre(StartsWith("step=10 steps_per_s=1 ")));
 }
 
 TEST_F(ProgressTest, RatesAreNoPowersOfTen) {

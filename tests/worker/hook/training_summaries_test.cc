@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tests/testing/status_matchers.h"
@@ -63,6 +64,20 @@ TEST_F(TrainingSummariesTest, TheRateHasTheFactorOfTheNextUpdate) {
   ASSERT_THAT(hook.AfterStep(step), IsOk());
   ASSERT_EQ(written_.points.size(), 1u);
   EXPECT_FLOAT_EQ(written_.Scalar(0, "learning_rate"), 0.0625);
+}
+
+TEST_F(TrainingSummariesTest, FiguresThatStepsDoNotHave_AreLeftOut) {
+  StepRecord step;
+  step.global_step = 9;
+  step.loss = step.accuracy = std::nan("");
+  step.has_loss = false;
+  ASSERT_THAT(hook_.BeforePush(step), IsOk());
+  step.global_step = 10;
+  ASSERT_THAT(hook_.AfterStep(step), IsOk());
+  ASSERT_EQ(written_.points.size(), 1u);
+  EXPECT_EQ(written_.points[0].tensors.count("loss"), 0);
+  EXPECT_EQ(written_.points[0].tensors.count("accuracy"), 0);
+  EXPECT_EQ(written_.points[0].tensors.count("gradient_norm"), 1);
 }
 
 TEST_F(TrainingSummariesTest, ShowsEachOfSeveralTowers) {

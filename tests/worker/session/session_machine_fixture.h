@@ -32,6 +32,7 @@ class SessionMachineTest : public ::testing::Test {
     options.chief = chief;
     options.chief_task.set_job("worker");
     options.takes_any_worker = takes_any_worker_;
+    options.listed_workers = listed_workers_;
     options.model_fingerprint = kFingerprint;
     options.max_wait = absl::Seconds(60);
     options.step_wait = step_wait_;
@@ -178,6 +179,7 @@ class SessionMachineTest : public ::testing::Test {
   JobGoal goal_;
   bool asks_before_takeover_ = false;
   bool takes_any_worker_ = false;
+  int listed_workers_ = 0;
   bool saves_ = false;
   int64_t saved_step_ = -1;
   std::string finished_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -63,10 +64,12 @@ class FakeSteps : public StepRunner {
       report.pass.emplace();
       report.pass->set_pass(step);
     }
-    report.correct = 96;
+    report.correct = correct;
+    report.has_loss = has_loss;
     report.examples = 128;
     ComputedStep computed;
     computed.loss = loss;
+    computed.has_loss = has_loss;
     computed.correct = report.correct;
     computed.examples = report.examples;
     const auto decision = before_push(computed);
@@ -91,6 +94,8 @@ class FakeSteps : public StepRunner {
   // The leases beside each step's.
   std::vector<size_t> ahead;
   double loss = 0.5;
+  bool has_loss = true;
+  int64_t correct = 96;
   int64_t fail_at = -1;
   absl::Status failure;
 
@@ -245,6 +250,32 @@ TEST_F(TrainingSessionTest, TrainsToTheEnd) {
   EXPECT_EQ(coordination_.finished().reason(), "done");
   EXPECT_EQ(coordination_.finished().traffic().pushes(), 7);
   EXPECT_FALSE(serving_);
+}
+
+TEST_F(TrainingSessionTest, Leave_EndsAJobOfOneAsDone) {
+  recorder_.after_step = [this](const StepRecord& step) {
+    if (step.global_step == 2) session_->Leave();
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(coordination_.State().stop_reason(), "done");
+  EXPECT_EQ(coordination_.State().global_step(), 3);
+  EXPECT_TRUE(coordination_.steps_reported().back().is_done());
+  EXPECT_THAT(results_, ElementsAre(3));
+}
+
+TEST_F(TrainingSessionTest, FiguresThatAStepDoesNotHave_AreNoneForHooks) {
+  steps_.loss = std::numeric_limits<double>::quiet_NaN();
+  steps_.has_loss = false;
+  steps_.correct = -1;
+  int64_t steps = 0;
+  recorder_.after_step = [&steps](const StepRecord& step) {
+    ++steps;
+    EXPECT_FALSE(step.has_loss);
+    EXPECT_TRUE(std::isnan(step.accuracy));
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_EQ(steps, kSteps);
+  EXPECT_THAT(refusals_.lines(), IsEmpty());
 }
 
 TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {

@@ -96,6 +96,8 @@ TEST(DescribeStopTest, NamesTheConditionThatWillEndTheTraining) {
                          kEpoch, "m"),
             "the training ends when test_loss has not become better for 3 "
             "evaluations (stop.plateau), as m says");
+  EXPECT_EQ(DescribeStop(StopSpec(), kEpoch, "m"),
+            "the training ends when all workers are done");
 }
 
 TEST(FitScheduleToTrainingTest, GivesAScheduleWithoutALengthThatOfTheTraining) {
