@@ -150,47 +150,45 @@ absl::Status ModelLoader::RestorePiece(const CheckpointReader& reader,
 }
 
 LoadEvent ModelLoader::Initialize() {
-  const absl::Status made = MakeValues();
-  if (!made.ok()) return LoadEvent{made, true};
-  const absl::StatusOr<std::string> read = ReadNamespace();
+  const absl::StatusOr<Values> values = MakeValues();
+  if (!values.ok()) return LoadEvent{values.status(), true};
+  const absl::StatusOr<std::string> read = ReadNamespace(*values);
   if (!read.ok()) return LoadEvent{read.status(), false};
-  return LoadEvent{SendValues(*read), false};
+  return LoadEvent{SendValues(*values, *read), false};
 }
 
-absl::Status ModelLoader::MakeValues() {
-  RETURN_IF_ERROR(options_.model->InitializeParameters(options_.seed));
-  if (options_.weights == nullptr) return absl::OkStatus();
+absl::StatusOr<ModelLoader::Values> ModelLoader::MakeValues() const {
+  ASSIGN_OR_RETURN(Values values, options_.make_values());
+  if (options_.weights == nullptr) return values;
   for (size_t i = 0; i < options_.placed->tensors.size(); ++i) {
     RETURN_IF_ERROR(
-        Annotate(options_.weights->Read(
-                     i, options_.model->parameter(static_cast<int>(i))),
+        Annotate(options_.weights->Read(i, values[i]),
                  absl::StrCat("start from ", options_.weights->source())));
   }
-  return absl::OkStatus();
+  return values;
 }
 
-absl::StatusOr<std::string> ModelLoader::ReadNamespace() {
+absl::StatusOr<std::string> ModelLoader::ReadNamespace(
+    const Values& values) const {
   if (!options_.read_from.space.has_value()) return "";
   return ReadNamespaceWeights(
       options_.read_from, options_.client, options_.placed->tensors,
-      [this](int index) { return options_.model->parameter(index); },
-      options_.reporter);
+      [&values](int index) { return values[index]; }, options_.reporter);
 }
 
-absl::StatusOr<LoadedModel> ModelLoader::SendValues(const std::string& read) {
-  const int num_tensors = static_cast<int>(options_.placed->tensors.size());
-  std::vector<TensorView> values;
-  for (int i = 0; i < num_tensors; ++i) {
-    const absl::Span<const float> parameter = options_.model->parameter(i);
-    values.push_back(ViewOf(parameter));
+absl::StatusOr<LoadedModel> ModelLoader::SendValues(const Values& values,
+                                                    const std::string& read) {
+  std::vector<TensorView> views;
+  for (const absl::Span<const float> tensor : values) {
+    views.push_back(ViewOf(tensor));
   }
   RETURN_IF_ERROR(
-      options_.client->chief().LoadModel(options_.placed->definition, values));
+      options_.client->chief().LoadModel(options_.placed->definition, views));
   trained_ = absl::ZeroDuration();
   LoadedModel loaded;
   loaded.initialized = true;
-  std::string line = absl::StrCat("initialized ", num_tensors,
-                                  " parameters with seed ", options_.seed);
+  std::string line = absl::StrCat("initialized ", values.size(),
+                                  " parameters with ", options_.values_source);
   if (options_.weights != nullptr) {
     absl::StrAppend(&line, ", ", options_.weights->num_tensors(),
                     " of them from ", options_.weights->source());

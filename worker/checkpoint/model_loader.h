@@ -2,12 +2,16 @@
 #define WORKER_CHECKPOINT_MODEL_LOADER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/reporter.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
@@ -17,7 +21,6 @@
 #include "worker/checkpoint/namespace_weights.h"
 #include "worker/checkpoint/restored_rows.h"
 #include "worker/client/parameter_client.h"
-#include "worker/executor/compiled_model.h"
 #include "worker/session/job_goal.h"
 #include "worker/session/step_runner.h"
 #include "worker/training/placed_model.h"
@@ -25,8 +28,8 @@
 namespace muster {
 
 // The chief's way to a model on every shard: the newest whole checkpoint of
-// train_dir, or else given weights (a file's or a namespace's), or else seeded
-// initial values. One thread.
+// train_dir, or else given weights (a file's or a namespace's), or else initial
+// values. One thread.
 class ModelLoader : public ModelSource {
  public:
   // All pointers outlive the loader.
@@ -36,10 +39,11 @@ class ModelLoader : public ModelSource {
     std::string train_dir;
     ParameterClient* client = nullptr;
     const PlacedModel* placed = nullptr;
-    // Makes the initial values; a pull overwrites them anyway.
-    CompiledModel* model = nullptr;
-    uint64_t seed = 0;
-    // Take the place of the seeded values that they have; may be null.
+    // Makes the initial values; returns where they are, one span a tensor.
+    std::function<absl::StatusOr<std::vector<absl::Span<float>>>()> make_values;
+    // Where those are from, for the operator: "seed 7".
+    std::string values_source;
+    // Take the place of the initial values that they have; may be null.
     const InitialWeights* weights = nullptr;
     // The same of a namespace.
     NamespaceWeights read_from;
@@ -74,10 +78,12 @@ class ModelLoader : public ModelSource {
   // The flag of the given weights; "" if there are none.
   std::string GivenWeights() const;
   LoadEvent Initialize();
-  absl::Status MakeValues();
+  using Values = std::vector<absl::Span<float>>;
+  absl::StatusOr<Values> MakeValues() const;
   // Returns the words for what was read; "" without a namespace.
-  absl::StatusOr<std::string> ReadNamespace();
-  absl::StatusOr<LoadedModel> SendValues(const std::string& read);
+  absl::StatusOr<std::string> ReadNamespace(const Values& values) const;
+  absl::StatusOr<LoadedModel> SendValues(const Values& values,
+                                         const std::string& read);
   absl::Status RestorePiece(const CheckpointReader& reader,
                             const CheckpointPiece& piece);
 

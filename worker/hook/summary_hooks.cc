@@ -37,6 +37,7 @@ std::unique_ptr<Hook> MakeSessionSummaries(const TrainingSpec& training,
       [writer](int64_t first_step) { writer->AddSessionStart(first_step); },
       WriteTo(writer),
       [writer, graph = parts.graph](int64_t global_step) {
+        if (graph.node().empty()) return;
         writer->AddGraph(global_step, graph);
       },
       [writer] { return writer->WallNow(); });

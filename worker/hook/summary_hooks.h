@@ -31,6 +31,7 @@ struct SummaryParts {
   TrainingSummaries::RateFactor rate_factor;
   // Asks ps task 0 for the job's state.
   JobSummaries::Ask ask_job_state;
+  // Without nodes: none is written.
   GraphDef graph;
   // The settings that tell runs apart.
   HparamsSessionStart hparams;

@@ -65,6 +65,11 @@ class ProgramSteps : public StepRunner {
   };
 
   explicit ProgramSteps(Options options);
+  // Before the session's first call: those of the options that are made later.
+  void Connect(PsExchange* exchange, ParameterClient* client) {
+    options_.exchange = exchange;
+    options_.client = client;
+  }
 
   // ---- The session's thread ------------------------------------------------
   absl::Status Enter(const EnterEpoch& epoch) override;

@@ -402,6 +402,7 @@ void TrainingSession::Do(const Exit& action) {
   if (!action.text.empty()) {
     parts_.reporter.Report(LevelOf(IsFailure(action.code)), action.text);
   }
+  exit_text_ = action.text;
   left_without_ps_ = action.without_ps;
   exit_code_ = action.code;
 }

@@ -124,6 +124,7 @@ class TrainingSession {
   // ---- For result.json; of the thread that calls Run -------------------
   const JobState& job_state() const { return machine_.job_state(); }
   // As Exit's.
+  const std::string& exit_text() const { return exit_text_; }
   bool left_without_ps() const { return left_without_ps_; }
   int64_t global_step() const { return global_step_; }
   // NaN: it has made no step.
@@ -189,6 +190,7 @@ class TrainingSession {
   bool loaded_ = false;
   bool loaded_initialized_ = false;
   int exit_code_ = -1;
+  std::string exit_text_;
   bool left_without_ps_ = false;
 
   int64_t global_step_ = 0;

@@ -1,6 +1,5 @@
 #include "worker/task/chief_parts.h"
 
-#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -14,7 +13,6 @@
 #include "common/rpc/call_table.h"
 #include "worker/client/call_status.h"
 #include "worker/input/row_position.h"
-#include "worker/task/worker_data.h"
 #include "worker/training/replication_settings.h"
 
 namespace muster {
@@ -36,17 +34,14 @@ void ReportReplication(const WorkerOptions& options) {
                    DescribeReplication(replication)));
 }
 
-TakenRows TakenRowsOf(const WorkerSteps& steps) {
-  const WorkerData& data = steps.data();
-  return {data.num_examples(), steps.towers().shape().worker_rows(),
-          data.training_set() == nullptr ? RowOrder::kStream
-                                         : RowOrder::kPermutation};
+TakenRows TakenRowsOf(const StepTraits& traits) {
+  return {traits.num_examples, traits.shape.worker_rows(), traits.order};
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChiefParts>> ChiefParts::Create(
-    const WorkerSteps* steps, std::unique_ptr<CompiledModel> test_model,
+    const StepStage* steps, std::unique_ptr<CompiledModel> test_model,
     std::function<bool()> go_on) {
   auto parts = absl::WrapUnique(new ChiefParts(*steps));
   ReportReplication(parts->options());
@@ -110,7 +105,6 @@ absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
 }
 
 absl::Status ChiefParts::CreateLoader() {
-  const WorkerData& data = steps_.data();
   ASSIGN_OR_RETURN(
       weights_, write_watch_->WatchRead("opening of the initial weights", [&] {
         return InitialWeights::OpenForRun(restored_files_.get(), options().init,
@@ -123,14 +117,14 @@ absl::Status ChiefParts::CreateLoader() {
   load.train_dir = options().train_dir;
   load.client = steps_.client();
   load.placed = &steps_.placed().model();
-  load.model = &steps_.towers().model();
-  load.seed = static_cast<uint64_t>(options().training.seed());
+  load.make_values = [this] { return steps_.MakeInitialValues(); };
+  load.values_source = steps_.traits().values_source;
   load.weights = weights_.get();
   load.read_from = options().read_from;
   load.tasks = steps_.placed().job().tasks;
-  load.rows = TakenRowsOf(steps_);
+  load.rows = TakenRowsOf(steps_.traits());
   load.goal.stop = options().training.stop();
-  load.data = data.schema().training().files();
+  load.data = steps_.traits().schema.training().files();
   load.reporter = options().reporter;
   load.watch = write_watch_.get();
   loader_ = std::make_unique<ModelLoader>(load);
@@ -151,11 +145,11 @@ void ChiefParts::CreateSaver() {
   save.coordination = steps_.coordination();
   save.rounds = rounds_.get();
   save.placed = &steps_.placed().model();
-  save.rows = TakenRowsOf(steps_);
+  save.rows = TakenRowsOf(steps_.traits());
   for (const SlotDef& slot : steps_.placed().update_rule()->slots())
     save.slots.push_back(slot.name);
   save.seed = options().training.seed();
-  save.schema = steps_.data().schema();
+  save.schema = steps_.traits().schema;
   const CheckpointSpec& checkpoint = options().training.checkpoint();
   save.retention = {checkpoint.keep(), checkpoint.keep_every_hours()};
   save.reporter = options().reporter;
@@ -163,13 +157,13 @@ void ChiefParts::CreateSaver() {
 }
 
 void ChiefParts::CreateEvaluators() {
-  const WorkerData& data = steps_.data();
-  for (const DataSet* half : {data.validation_set(), data.test_set()}) {
+  const StepTraits& traits = steps_.traits();
+  for (const DataSet* half : {traits.validation_set, traits.test_set}) {
     if (half == nullptr) continue;
     (evaluator_ == nullptr ? evaluator_ : evaluator_at_end_) =
         std::make_unique<Evaluator>(options().training.evaluation(), half,
                                     test_model_.get(), steps_.client(),
-                                    rounds_.get(), data.bad_records(),
+                                    rounds_.get(), traits.bad_records,
                                     ProgressOutputOf(options()));
   }
 }

@@ -16,13 +16,13 @@
 #include "worker/executor/compiled_model.h"
 #include "worker/session/round_pauser.h"
 #include "worker/task/evaluator.h"
+#include "worker/task/step_stage.h"
 #include "worker/task/worker_options.h"
-#include "worker/task/worker_steps.h"
 
 namespace muster {
 
 // The parts that only a chief has: the train_dir, locked, and what loads, saves
-// and evaluates the model. The fifth stage of a WorkerTask. Each part says
+// and evaluates the model. The first stage of a TrainingRun. Each part says
 // which threads may use it.
 class ChiefParts {
  public:
@@ -31,7 +31,7 @@ class ChiefParts {
   // TrainDirLock::Acquire, CleanTrainDir, ProbeTrainDir and
   // InitialWeights::OpenForRun.
   static absl::StatusOr<std::unique_ptr<ChiefParts>> Create(
-      const WorkerSteps* steps, std::unique_ptr<CompiledModel> test_model,
+      const StepStage* steps, std::unique_ptr<CompiledModel> test_model,
       std::function<bool()> go_on);
 
   // Watches what the chief writes.
@@ -50,7 +50,7 @@ class ChiefParts {
   Evaluator* evaluator_at_end() { return evaluator_at_end_.get(); }
 
  private:
-  explicit ChiefParts(const WorkerSteps& steps) : steps_(steps) {}
+  explicit ChiefParts(const StepStage& steps) : steps_(steps) {}
 
   const WorkerOptions& options() const { return steps_.placed().options(); }
 
@@ -60,7 +60,7 @@ class ChiefParts {
   void CreateSaver();
   void CreateEvaluators();
 
-  const WorkerSteps& steps_;
+  const StepStage& steps_;
   // Null where nothing is evaluated, as evaluator_.
   std::unique_ptr<CompiledModel> test_model_;
   std::unique_ptr<WriteWatch> write_watch_;

@@ -12,10 +12,10 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<PlacedTraining>> PlacedTraining::Create(
-    WorkerJob job, const WorkerTowers& towers, const WorkerData& data) {
+    WorkerJob job, const Trained& trained) {
   auto placed = absl::WrapUnique(new PlacedTraining(std::move(job)));
-  RETURN_IF_ERROR(placed->FitOptimizer(towers.shape(), data.num_examples()));
-  RETURN_IF_ERROR(placed->Place(towers));
+  RETURN_IF_ERROR(placed->FitOptimizer(trained.shape, trained.num_examples));
+  RETURN_IF_ERROR(placed->Place(trained.tensors));
   return placed;
 }
 
@@ -42,10 +42,9 @@ absl::Status PlacedTraining::FitOptimizer(const BatchPlan& shape,
   return absl::OkStatus();
 }
 
-absl::Status PlacedTraining::Place(const WorkerTowers& towers) {
+absl::Status PlacedTraining::Place(absl::Span<const TensorDef> tensors) {
   const auto num_ps = static_cast<int>(job_.ps_addresses.size());
-  ASSIGN_OR_RETURN(model_,
-                   PlaceModel(training(), towers.model().parameters(), num_ps));
+  ASSIGN_OR_RETURN(model_, PlaceModel(training(), tensors, num_ps));
   if (!job_.is_chief()) return absl::OkStatus();
   ReportLines(PlacementTable(model_.tensors, model_.placement, num_ps),
               job_.options.reporter);

@@ -7,25 +7,33 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
+#include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
-#include "worker/task/worker_data.h"
 #include "worker/task/worker_job.h"
-#include "worker/task/worker_towers.h"
+#include "worker/tower/batch_plan.h"
 #include "worker/training/placed_model.h"
 #include "worker/training/schedule_length.h"
 
 namespace muster {
 
-// A worker's training, fitted to its towers and data, and its model as it is
+// A worker's training, fitted to the rows of its steps, and its model as it is
 // placed on the ps tasks: the third stage of a WorkerTask. Nothing later sees
 // the job but through it, and so nobody reads rates that are not yet scaled.
 class PlacedTraining {
  public:
+  // What is trained, and on how many rows.
+  struct Trained {
+    absl::Span<const TensorDef> tensors;
+    BatchPlan shape;
+    // Rows of the training half; 0: not known, as a stream's.
+    int64_t num_examples = 0;
+  };
   // The chief reports what was fitted and placed. Errors: those of CheckEpochs,
   // FitScheduleToTraining, ScaleOptimizer, CreateUpdateRule and PlaceModel.
   static absl::StatusOr<std::unique_ptr<PlacedTraining>> Create(
-      WorkerJob job, const WorkerTowers& towers, const WorkerData& data);
+      WorkerJob job, const Trained& trained);
 
   const WorkerJob& job() const { return job_; }
   const WorkerOptions& options() const { return job_.options; }
@@ -42,7 +50,7 @@ class PlacedTraining {
   // Fits the learning rate to the rows of an update and to the length of the
   // training.
   absl::Status FitOptimizer(const BatchPlan& shape, int64_t num_examples);
-  absl::Status Place(const WorkerTowers& towers);
+  absl::Status Place(absl::Span<const TensorDef> tensors);
 
   WorkerJob job_;
   EpochLength epoch_;

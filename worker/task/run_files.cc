@@ -23,7 +23,7 @@
 namespace muster {
 namespace {
 
-std::string FindFinishedBefore(const WorkerSteps& steps) {
+std::string FindFinishedBefore(const StepStage& steps) {
   const WorkerJob& job = steps.placed().job();
   PosixFileSystem file_system;
   const std::optional<FinishedRun> run =
@@ -71,7 +71,7 @@ int64_t ModelBytes(const PlacedModel& model) {
 
 }  // namespace
 
-RunFiles::RunFiles(const WorkerSteps* steps, ChiefParts* chief)
+RunFiles::RunFiles(const StepStage* steps, ChiefParts* chief)
     : steps_(*steps),
       chief_(chief),
       finished_before_(FindFinishedBefore(*steps)) {}
@@ -105,7 +105,7 @@ absl::Status RunFiles::WriteResult(const EndRecord& end, const Outcome& outcome,
                                    const TrainingSession& session) const {
   const WorkerOptions& options = steps_.placed().options();
   // The evaluation at the end has failed, or there is none.
-  const bool failed = steps_.data().is_evaluated() && outcome.evaluated.empty();
+  const bool failed = steps_.is_evaluated() && outcome.evaluated.empty();
   if (options.train_dir.empty() || failed) return absl::OkStatus();
   RETURN_IF_ERROR(chief_->CheckHeld());
   TrainingResult result = DescribeRun();
@@ -144,7 +144,7 @@ TrainingResult RunFiles::DescribeRun() const {
   const WorkerJob& job = steps_.placed().job();
   const ClusterSpec& cluster = job.options.cluster;
   const TrainingSpec& training = job.options.training;
-  const WorkerTowers& towers = steps_.towers();
+  const StepTraits& traits = steps_.traits();
   TrainingResult result;
   result.model = training.model().name();
   result.job_namespace = job.options.job_namespace;
@@ -154,16 +154,16 @@ TrainingResult RunFiles::DescribeRun() const {
                            : ReplicationName(training.replication());
   result.replication_settings = ReplicationNumbers(training.replication());
   result.optimizer = training.optimizer().name();
-  result.device = std::string(towers.first().devices.own()->name());
-  result.devices = towers.titles();
+  result.device = traits.backend;
+  result.devices = traits.device_titles;
   result.num_ps = cluster.is_all_reduce() ? 0 : cluster.num_ps();
   result.num_workers =
       cluster.takes_any_worker() ? 0 : static_cast<int>(job.tasks.size());
   result.compute_threads = job.options.compute_threads;
   result.seed = training.seed();
-  result.batch_size = towers.shape().batch_size;
-  result.accumulate_batches = towers.shape().accumulate_batches;
-  result.rows_per_push = towers.shape().worker_rows();
+  result.batch_size = traits.shape.batch_size;
+  result.accumulate_batches = traits.shape.accumulate_batches;
+  result.rows_per_push = traits.shape.worker_rows();
   result.codec = training.gradient().codec();
   result.error_feedback = training.gradient().error_feedback();
   const ExchangedBytes bytes = steps_.bytes();

@@ -12,7 +12,7 @@
 #include "worker/session/training_session.h"
 #include "worker/task/chief_parts.h"
 #include "worker/task/result_file.h"
-#include "worker/task/worker_steps.h"
+#include "worker/task/step_stage.h"
 
 namespace muster {
 
@@ -30,7 +30,7 @@ class RunFiles {
 
   // Both outlive this; `chief` is null but in the chief. Looks for the end of
   // an earlier run.
-  RunFiles(const WorkerSteps* steps, ChiefParts* chief);
+  RunFiles(const StepStage* steps, ChiefParts* chief);
 
   // As SessionMachine::Options.finished.
   const std::string& finished_before() const { return finished_before_; }
@@ -57,7 +57,7 @@ class RunFiles {
   JobState StateAtEnd(const TrainingSession& session) const;
   bool StaysAsItIs(const std::string& path, const TrainingResult& result) const;
 
-  const WorkerSteps& steps_;
+  const StepStage& steps_;
   ChiefParts* const chief_;
   std::string finished_before_;
 };

@@ -101,6 +101,7 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
     const Options& options, const Parts& parts) {
   auto hooks = absl::WrapUnique(new SessionHooks());
   // The order of the calls: worker/hook/README.md says why.
+  if (parts.first != nullptr) hooks->in_order_.push_back(parts.first);
   if (!options.training.non_finite().allow()) {
     hooks->Add(MakeNanGuard(options, parts));
   }

@@ -54,6 +54,8 @@ class SessionHooks {
   };
   // The parts that hooks work with; all of them outlive the hooks.
   struct Parts {
+    // Called before all others; may be null.
+    Hook* first = nullptr;
     ProgressOutput progress_output;
     // A line for the operator, from any thread.
     Reporter reporter;

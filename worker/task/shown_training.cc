@@ -56,9 +56,11 @@ HparamsSessionStart HparamsOf(const ShownTraining& shown) {
 }
 
 absl::Status AddShownParts(const ShownTraining& shown, SummaryParts* parts) {
-  ASSIGN_OR_RETURN(const ModelGraph model,
-                   ModelGraph::Create(shown.training->model()));
-  parts->graph = MakeGraphDef(model, shown.batch_size, shown.devices);
+  if (!shown.training->model().layer().empty()) {
+    ASSIGN_OR_RETURN(const ModelGraph model,
+                     ModelGraph::Create(shown.training->model()));
+    parts->graph = MakeGraphDef(model, shown.batch_size, shown.devices);
+  }
   parts->hparams = HparamsOf(shown);
   // A stream is read once, in order.
   if (shown.training_set == nullptr) return absl::OkStatus();

@@ -38,10 +38,10 @@ struct ShownTraining {
 // field of the overrides by its path. REQUIRES: the training is checked.
 HparamsSessionStart HparamsOf(const ShownTraining& shown);
 
-// Fills in the model's graph, HparamsOf, and how examples to look at are read:
-// the first
-// summary.images rows of the training set, as input.map varies them in the
-// epoch of the step. Errors: those of ModelGraph::Create.
+// Fills in the model's graph, if it has layers, HparamsOf, and how examples to
+// look at are read: the first summary.images rows of the training set, as
+// input.map varies them in the epoch of the step. Errors: those of
+// ModelGraph::Create.
 absl::Status AddShownParts(const ShownTraining& shown, SummaryParts* parts);
 
 }  // namespace muster

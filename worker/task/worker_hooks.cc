@@ -26,7 +26,7 @@ namespace {
 // For the counts that the summaries show.
 constexpr absl::Duration kStateTimeout = absl::Seconds(10);
 
-JobSummaries::Ask AskJobState(const WorkerSteps* steps) {
+JobSummaries::Ask AskJobState(const StepStage* steps) {
   return [steps](ReplyCallback<JobState> done) {
     const WorkerOptions& options = steps->placed().options();
     WatchRequest request;
@@ -71,7 +71,7 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
   options.training = job.options.training;
   options.epoch = placed().epoch();
   options.progress.every = job.options.progress_every;
-  if (BadRecords* const bad_records = worker_.steps->data().bad_records()) {
+  if (BadRecords* const bad_records = worker_.steps->traits().bad_records) {
     options.progress.bad_records = [bad_records] {
       return bad_records->count();
     };
@@ -80,14 +80,14 @@ absl::StatusOr<SessionHooks::Options> WorkerHooks::MakeOptions() const {
   if (worker_.chief != nullptr && worker_.chief->evaluator() != nullptr) {
     ASSIGN_OR_RETURN(
         options.watch,
-        WatchOptions(job.options.training, worker_.steps->towers().model(),
+        WatchOptions(job.options.training, *worker_.steps->traits().model,
                      HalfName(WatchedHalf(job.options.training.input())),
                      job.options.reporter));
   }
   options.kept_training.train_dir = job.options.train_dir;
   options.kept_training.training = job.given_training;
   MakeDirAbsolute(options.kept_training.training.mutable_input());
-  options.kept_training.schema = worker_.steps->data().schema();
+  options.kept_training.schema = worker_.steps->traits().schema;
   return options;
 }
 
@@ -111,6 +111,7 @@ absl::StatusOr<Profiler::Options> WorkerHooks::ProfileOptions() const {
 
 SessionHooks::Parts WorkerHooks::MakeParts() const {
   SessionHooks::Parts parts;
+  parts.first = worker_.first;
   parts.write_file = [files = worker_.files](const std::string& path,
                                              const std::string& content) {
     return files->Write(path, content);
@@ -163,7 +164,7 @@ void WorkerHooks::AddEvaluation(SessionHooks::Parts* parts) const {
 
 absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
   const WorkerOptions& options = placed().options();
-  const WorkerTowers& towers = worker_.steps->towers();
+  const StepTraits& traits = worker_.steps->traits();
   if (worker_.chief == nullptr || options.train_dir.empty() ||
       !HasSummaries(options.training)) {
     return SummaryParts();
@@ -173,16 +174,16 @@ absl::StatusOr<SummaryParts> WorkerHooks::MakeSummaryParts() {
                         options.train_dir, kChiefJob, options.reporter);
   SummaryParts parts;
   parts.writer = summaries_.get();
-  if (!towers.model().counts_correct()) {
+  if (traits.model != nullptr && !traits.model->counts_correct()) {
     parts.accuracy_curve = AccuracyCurve::kNone;
   }
   parts.clock = options.clock;
   parts.ask_job_state = AskJobState(worker_.steps);
   ShownTraining shown;
   shown.training = &options.training;
-  shown.training_set = worker_.steps->data().training_set();
-  shown.batch_size = towers.shape().batch_size;
-  shown.devices = towers.own_devices();
+  shown.training_set = traits.training_set;
+  shown.batch_size = traits.shape.batch_size;
+  shown.devices = traits.own_devices;
   const EpochLength& epoch = placed().epoch();
   shown.epoch_updates = epoch.rows / std::max<int64_t>(epoch.update_rows, 1);
   const TrainingResult run = worker_.files->DescribeRun();

@@ -6,29 +6,32 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/summary/event_file_writer.h"
+#include "worker/hook/hook.h"
 #include "worker/hook/profiler.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/session/training_session.h"
 #include "worker/task/chief_parts.h"
 #include "worker/task/run_files.h"
 #include "worker/task/session_hooks.h"
-#include "worker/task/worker_steps.h"
+#include "worker/task/step_stage.h"
 
 namespace muster {
 
-// A worker's hooks, and the summaries that they write: the sixth stage of a
-// WorkerTask.
+// A worker's hooks, and the summaries that they write: the third stage of a
+// TrainingRun.
 class WorkerHooks {
  public:
   // The stages before, which outlive this.
   struct Worker {
-    const WorkerSteps* steps = nullptr;
+    const StepStage* steps = nullptr;
     // Null but in the chief.
     ChiefParts* chief = nullptr;
     const RunFiles* files = nullptr;
     // The session, which is made last: null until then, and there while hooks
     // are called.
     const std::unique_ptr<TrainingSession>* session = nullptr;
+    // As SessionHooks::Parts'.
+    Hook* first = nullptr;
   };
 
   // Errors: InvalidArgument for a profile without a train_dir; those of
@@ -38,6 +41,8 @@ class WorkerHooks {
   ~WorkerHooks();
 
   SessionHooks* hooks() const { return hooks_.get(); }
+  // Null if nothing is written for TensorBoard.
+  EventFileWriter* summaries() const { return summaries_.get(); }
 
  private:
   explicit WorkerHooks(const Worker& worker) : worker_(worker) {}
@@ -51,7 +56,6 @@ class WorkerHooks {
   absl::StatusOr<SummaryParts> MakeSummaryParts();
 
   const Worker worker_;
-  // Null if nothing is written for TensorBoard.
   std::unique_ptr<EventFileWriter> summaries_;
   std::unique_ptr<SessionHooks> hooks_;
 };

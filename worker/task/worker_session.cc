@@ -1,19 +1,16 @@
 #include "worker/task/worker_session.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/fingerprint.h"
 #include "worker/checkpoint/model_saver.h"
 #include "worker/checkpoint/namespace_weights.h"
 #include "worker/input/data_set/data_sections.h"
 #include "worker/task/worker_options.h"
-#include "worker/training/training_spec.h"
 
 namespace muster {
 namespace {
@@ -49,34 +46,8 @@ SessionMachine::Options MachineOptions(const SessionStages& stages) {
   return machine;
 }
 
-// The text that all workers must have alike: the training and how many towers.
-// Where an update is one worker's step each may have its own number of rows; in
-// a mean of several all would count alike.
-std::string TrainingText(const WorkerSteps& steps) {
-  const WorkerOptions& task = steps.placed().options();
-  const ReplicationSpec& replication = task.training.replication();
-  if (!replication.has_sync() && !replication.has_all_reduce()) {
-    TrainingSpec training = task.training;
-    training.mutable_input()->clear_batch_size();
-    return SemanticText(training);
-  }
-  std::string text = SemanticText(task.training);
-  if (task.cluster.is_all_reduce()) text += "replication: all_reduce\n";
-  const int64_t towers = steps.towers().shape().towers;
-  if (towers > 1) absl::StrAppend(&text, "towers: ", towers, " (--devices)");
-  return text;
-}
-
-// As many as the input prepares, and one that is computed from the parameters
-// of the step before.
-int StepsAhead(const InputSpec& input, const BatchPlan& shape) {
-  const int64_t batches = shape.accumulate_batches;
-  return static_cast<int>(
-      std::max<int64_t>((input.prefetch() + batches - 1) / batches, 1));
-}
-
 TrainingSession::Options SessionOptions(const SessionStages& stages) {
-  const WorkerSteps& steps = *stages.steps;
+  const StepStage& steps = *stages.steps;
   const WorkerJob& job = steps.placed().job();
   const WorkerOptions& task = job.options;
   TrainingSession::Options options;
@@ -89,19 +60,18 @@ TrainingSession::Options SessionOptions(const SessionStages& stages) {
       options.ps_addresses[static_cast<int>(i)] = job.ps_addresses[i];
     }
   }
-  options.training_text = TrainingText(steps);
+  options.training_text = steps.traits().training_text;
   options.training_fingerprint = Fingerprint64(options.training_text);
   // The chief alone opens the test half.
-  options.data = MakeDataSections(steps.data().schema(),
+  options.data = MakeDataSections(steps.traits().schema,
                                   static_cast<int64_t>(job.tasks.size()));
   options.stop = task.training.stop();
   options.replication = task.training.replication();
   options.saves = job.is_chief() && !task.train_dir.empty();
   options.checkpoint = task.training.checkpoint();
-  options.step_rows = steps.towers().shape().worker_rows();
+  options.step_rows = steps.traits().shape.worker_rows();
   options.skips_bad_records = task.training.input().on_bad_record() == SKIP;
-  options.leases_ahead =
-      StepsAhead(task.training.input(), steps.towers().shape());
+  options.leases_ahead = steps.traits().leases_ahead;
   options.epoch_examples = options.machine.goal.epoch_examples;
   return options;
 }
@@ -109,7 +79,7 @@ TrainingSession::Options SessionOptions(const SessionStages& stages) {
 // A chief without a checkpoint of its own says Hello for the namespace that
 // its training begins from, too, if there is one.
 std::function<void(int, const HelloRequest&, ReplyCallback<HelloReply>)>
-HelloOf(const WorkerSteps& steps, bool reads) {
+HelloOf(const StepStage& steps, bool reads) {
   ParameterClient* const client = steps.client();
   const NamespaceWeights* const read_from = &steps.placed().options().read_from;
   return [client, read_from, reads](int ps_task, const HelloRequest& request,
@@ -123,7 +93,7 @@ HelloOf(const WorkerSteps& steps, bool reads) {
 
 void MakeWorkerSession(const SessionStages& stages,
                        std::unique_ptr<TrainingSession>* session) {
-  const WorkerSteps& steps = *stages.steps;
+  const StepStage& steps = *stages.steps;
   const WorkerOptions& task = steps.placed().options();
   const TrainingSession::Options options = SessionOptions(stages);
   const bool reads = stages.chief != nullptr &&
@@ -133,7 +103,7 @@ void MakeWorkerSession(const SessionStages& stages,
   parts.clock = task.clock;
   parts.hello = HelloOf(steps, reads);
   parts.coordination = steps.coordination();
-  parts.steps = steps.loop();
+  parts.steps = steps.runner();
   parts.source = stages.chief == nullptr ? nullptr : stages.chief->loader();
   parts.hooks = stages.hooks->in_order();
   parts.reporter = task.reporter;

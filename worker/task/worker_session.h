@@ -8,13 +8,13 @@
 #include "worker/task/health_server.h"
 #include "worker/task/run_files.h"
 #include "worker/task/session_hooks.h"
-#include "worker/task/worker_steps.h"
+#include "worker/task/step_stage.h"
 
 namespace muster {
 
 // The stages that a worker's session is made from; all outlive it.
 struct SessionStages {
-  const WorkerSteps* steps = nullptr;
+  const StepStage* steps = nullptr;
   // Null but in the chief.
   ChiefParts* chief = nullptr;
   const RunFiles* files = nullptr;
@@ -23,8 +23,8 @@ struct SessionStages {
   HealthServer* health = nullptr;
 };
 
-// Makes the session that runs a worker's steps, the last stage of a WorkerTask,
-// in its place, where it stays.
+// Makes the session that runs a worker's steps, the last stage of a
+// TrainingRun, in its place, where it stays.
 void MakeWorkerSession(const SessionStages& stages,
                        std::unique_ptr<TrainingSession>* session);
 

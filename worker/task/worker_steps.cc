@@ -1,18 +1,17 @@
 #include "worker/task/worker_steps.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/task_id.h"
-#include "common/codec/codec.h"
-#include "common/rpc/protocol.h"
-#include "worker/client/client_model.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/gradient_clipper.h"
-#include "worker/training/scale_optimizer.h"
+#include "worker/training/training_spec.h"
 #include "worker/training/update_place.h"
 
 namespace muster {
@@ -36,46 +35,77 @@ InputPipeline::Options MakeInputOptions(const PlacedTraining& placed,
   return options;
 }
 
+// The text that all workers must have alike: the training and how many towers.
+// Where an update is one worker's step each may have its own number of rows; in
+// a mean of several all would count alike.
+std::string TrainingText(const WorkerOptions& task, const BatchPlan& shape) {
+  const ReplicationSpec& replication = task.training.replication();
+  if (!replication.has_sync() && !replication.has_all_reduce()) {
+    TrainingSpec training = task.training;
+    training.mutable_input()->clear_batch_size();
+    return SemanticText(training);
+  }
+  std::string text = SemanticText(task.training);
+  if (task.cluster.is_all_reduce()) text += "replication: all_reduce\n";
+  if (shape.towers > 1) {
+    absl::StrAppend(&text, "towers: ", shape.towers, " (--devices)");
+  }
+  return text;
+}
+
+// As many as the input prepares, and one that is computed from the parameters
+// of the step before.
+int StepsAhead(const InputSpec& input, const BatchPlan& shape) {
+  const int64_t batches = shape.accumulate_batches;
+  return static_cast<int>(
+      std::max<int64_t>((input.prefetch() + batches - 1) / batches, 1));
+}
+
+StepTraits DescribeSteps(const PlacedTraining& placed,
+                         const WorkerTowers& towers, const WorkerData& data) {
+  StepTraits traits;
+  traits.shape = towers.shape();
+  traits.num_examples = data.num_examples();
+  if (data.training_set() == nullptr) traits.order = RowOrder::kStream;
+  traits.leases_ahead = StepsAhead(placed.training().input(), traits.shape);
+  traits.training_text = TrainingText(placed.options(), traits.shape);
+  traits.schema = data.schema();
+  traits.training_set = data.training_set();
+  traits.validation_set = data.validation_set();
+  traits.test_set = data.test_set();
+  traits.bad_records = data.bad_records();
+  traits.model = &towers.model();
+  traits.backend = std::string(towers.first().devices.own()->name());
+  traits.device_titles = towers.titles();
+  traits.own_devices = towers.own_devices();
+  traits.values_source = absl::StrCat("seed ", placed.training().seed());
+  return traits;
+}
+
 }  // namespace
+
+WorkerSteps::WorkerSteps(const PlacedTraining& placed,
+                         const WorkerTowers& towers, const WorkerData& data)
+    : StepStage(placed, DescribeSteps(placed, towers, data)),
+      towers_(towers),
+      data_(data) {}
 
 absl::StatusOr<std::unique_ptr<WorkerSteps>> WorkerSteps::Create(
     const PlacedTraining* placed, const WorkerTowers* towers,
     const WorkerData* data, WorkerLinks links) {
   auto steps = absl::WrapUnique(new WorkerSteps(*placed, *towers, *data));
-  steps->coordination_ = std::move(links.coordination);
-  RETURN_IF_ERROR(steps->CreateClient(std::move(links.shards)));
+  RETURN_IF_ERROR(steps->Connect(std::move(links)));
   ASSIGN_OR_RETURN(DeviceUpdate* const update, steps->PlaceParameterUpdates());
   RETURN_IF_ERROR(steps->CreateLoop(update));
   return steps;
 }
 
-absl::Status WorkerSteps::CreateClient(
-    std::vector<std::unique_ptr<ParameterLink>> links) {
-  const WorkerOptions& task = placed_.options();
-  ParameterClient::Options options;
-  options.sender = SenderOf(task);
-  for (size_t i = 0; i < links.size(); ++i) {
-    options.ps_names.push_back(TaskName(MakeTaskId(kPsJob, i)));
-  }
-  options.own_shard = task.cluster.ShardOf(task.self).value_or(kNoShard);
-  options.transfer.seed = task.incarnation;
-  const GradientSpec& gradient = placed_.training().gradient();
-  ASSIGN_OR_RETURN(options.codec, FindCodec(gradient.codec()));
-  options.error_feedback = gradient.error_feedback();
-  ASSIGN_OR_RETURN(options.pull_codec,
-                   FindCodec(placed_.training().pull().codec()));
-  options.clock = task.clock;
-  options.reporter = task.reporter;
-  client_ = std::make_unique<ParameterClient>(options, std::move(links));
-  return client_->SetModel(placed_.model().tensors, placed_.model().placement);
-}
-
 absl::StatusOr<DeviceUpdate*> WorkerSteps::PlaceParameterUpdates() const {
   UpdateSite site;
-  site.is_standalone = placed_.options().cluster.empty();
+  site.is_standalone = placed().options().cluster.empty();
   site.shape = towers_.shape();
-  return PlaceUpdates(placed_.training(), site, towers_.first(),
-                      placed_.update_rule(), placed_.options().reporter);
+  return PlaceUpdates(placed().training(), site, towers_.first(),
+                      placed().update_rule(), placed().options().reporter);
 }
 
 absl::Status WorkerSteps::CreateLoop(DeviceUpdate* update) {
@@ -83,29 +113,30 @@ absl::Status WorkerSteps::CreateLoop(DeviceUpdate* update) {
   options.towers = towers_.group();
   options.data_set = data_.training_set();
   options.open_stream = data_.open_stream();
-  options.clock = placed_.options().clock;
-  options.input = MakeInputOptions(placed_, towers_, data_);
+  options.clock = placed().options().clock;
+  options.input = MakeInputOptions(placed(), towers_, data_);
   ASSIGN_OR_RETURN(
       const GradientClipper clipper,
-      GradientClipper::Create(placed_.training().gradient().clip()));
+      GradientClipper::Create(placed().training().gradient().clip()));
   if (clipper.clips()) {
     options.change_gradients = [clipper](auto gradients) {
       clipper.Clip(gradients);
     };
   }
-  options.profiled = placed_.options().profiled;
-  CreateExchange(update, /*changes_gradients=*/clipper.clips());
-  options.exchange = exchange_.get();
+  options.profiled = placed().options().profiled;
+  set_exchange(MakeExchange(update, /*changes_gradients=*/clipper.clips()));
+  options.exchange = exchange();
   ASSIGN_OR_RETURN(loop_, TrainLoop::Create(options));
   return absl::OkStatus();
 }
 
-void WorkerSteps::CreateExchange(DeviceUpdate* update, bool changes_gradients) {
-  const TrainingSpec& training = placed_.training();
+std::unique_ptr<StepExchange> WorkerSteps::MakeExchange(
+    DeviceUpdate* update, bool changes_gradients) const {
+  const TrainingSpec& training = placed().training();
   ExchangeOptions options;
-  options.client = client_.get();
+  options.client = client();
   options.towers = towers_.group();
-  options.clock = placed_.options().clock;
+  options.clock = placed().options().clock;
   options.update = update;
   options.replication = training.replication();
   // A device copies from the worker's own memory faster, and a codec changes
@@ -115,30 +146,25 @@ void WorkerSteps::CreateExchange(DeviceUpdate* update, bool changes_gradients) {
       training.pull().codec().empty();
   // In one process the shard would take the cores that still compute.
   options.may_push_early =
-      !placed_.options().cluster.empty() && !changes_gradients;
+      !placed().options().cluster.empty() && !changes_gradients;
   options.hooks_read_parameters =
       training.log_tensors().every_steps() > 0 ||
       training.summary().histograms_every_steps() > 0;
   options.allow_non_finite = training.non_finite().allow();
-  options.reporter = placed_.options().reporter;
-  exchange_ = MakeStepExchange(options);
+  options.reporter = placed().options().reporter;
+  return MakeStepExchange(options);
 }
 
-JobGoal WorkerSteps::goal() const {
-  const TrainingSpec& training = placed_.training();
-  const BatchPlan& shape = towers_.shape();
-  return {training.stop(), loop_->epoch_rows(),
-          UpdateRows(training.replication(), shape)};
-}
-
-Traffic WorkerSteps::MeasuredTraffic() const {
-  Traffic traffic;
-  if (!placed_.options().cluster.is_all_reduce()) return traffic;
-  const ExchangedBytes bytes = exchange_->bytes();
-  traffic.set_pushes(bytes.pushes);
-  traffic.set_bytes_sent(bytes.sent_to_others);
-  traffic.set_bytes_received(bytes.received_from_others);
-  return traffic;
+absl::StatusOr<std::vector<absl::Span<float>>> WorkerSteps::MakeInitialValues()
+    const {
+  CompiledModel& model = towers_.model();
+  RETURN_IF_ERROR(model.InitializeParameters(
+      static_cast<uint64_t>(placed().training().seed())));
+  std::vector<absl::Span<float>> values;
+  for (size_t i = 0; i < model.parameters().size(); ++i) {
+    values.push_back(model.parameter(static_cast<int>(i)));
+  }
+  return values;
 }
 
 }  // namespace muster

@@ -6,13 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/client/link/shard_link.h"
-#include "worker/session/training_session.h"
-#include "worker/task/chief_parts.h"
 #include "worker/task/health_server.h"
 #include "worker/task/placed_training.h"
-#include "worker/task/run_files.h"
+#include "worker/task/training_run.h"
 #include "worker/task/worker_data.h"
-#include "worker/task/worker_hooks.h"
 #include "worker/task/worker_job.h"
 #include "worker/task/worker_options.h"
 #include "worker/task/worker_steps.h"
@@ -32,18 +29,14 @@ namespace muster {
 //                   update rule, placed model           data
 //   WorkerSteps     links, client, exchange, loop       placed, towers, data,
 //                                                       links
-//   ChiefParts      train_dir, loader, saver,           steps, test model
-//                   evaluator                           (towers, data)
-//   RunFiles        result.json and the like            steps, chief
-//   WorkerHooks     hooks, summaries                    steps, chief, files
-//   session         the run                             all of them
+//   TrainingRun     what a chief has, files, hooks,     steps, test model
+//                   the session                         (towers, data)
 class WorkerTask {
  public:
   // Errors: what is wrong with the configuration or the data, by name;
   // Cancelled if the latch was stopped meanwhile.
   static absl::StatusOr<std::unique_ptr<WorkerTask>> Create(
       WorkerOptions options, WorkerLinks links);
-  ~WorkerTask();
 
   // Trains; returns the exit code.
   int Run();
@@ -56,9 +49,6 @@ class WorkerTask {
 
   absl::Status CreateStages(WorkerJob job, WorkerLinks links);
 
-  // Made last and gone first; the others look whether it is there.
-  std::unique_ptr<TrainingSession> session_;
-
   // In the order in which they outlive each other. Towers update by the rule of
   // the placed training.
   std::unique_ptr<PlacedTraining> placed_;
@@ -67,10 +57,7 @@ class WorkerTask {
   // Null if nobody asks.
   std::unique_ptr<HealthServer> health_;
   std::unique_ptr<WorkerSteps> steps_;
-  // Null but in the chief.
-  std::unique_ptr<ChiefParts> chief_;
-  std::unique_ptr<RunFiles> files_;
-  std::unique_ptr<WorkerHooks> hooks_;
+  std::unique_ptr<TrainingRun> run_;
 };
 
 }  // namespace muster

@@ -9,10 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps_server/service/coordination_server.h"
-#include "ps_server/service/shard_server.h"
-#include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/status_matchers.h"
+#include "tests/worker/task/local_ps_tasks.h"
 #include "tests/worker/task/local_training.h"
 #include "worker/session/session_messages.h"
 #include "worker/task/worker_task.h"
@@ -73,57 +71,13 @@ const Overrides kPipelined = {
     "model.device_rule={pattern: 'logits|loss' device: 'ref:1'}",
     "model.pipeline.micro_batches=4"};
 
-// Passes calls on to a server that outlives it.
-class ForwardingLink : public Link {
- public:
-  explicit ForwardingLink(Link* link) : link_(*link) {}
-  void CallBytes(const AnyMethod& method, std::string request,
-                 absl::Time deadline,
-                 ReplyCallback<std::string> done) override {
-    link_.CallBytes(method, std::move(request), deadline, std::move(done));
-  }
-
- private:
-  Link& link_;
-};
-
-// The ps tasks of one job.
-class PsTasks {
- public:
-  PsTasks() {
-    CoordinationServer::Options coordination;
-    coordination.coordinator.expected_tasks = kTasks;
-    coordination.clock = SystemClock();
-    coordination_ = std::make_unique<CoordinationServer>(coordination);
-    for (int i = 0; i < kTasks; ++i) {
-      ShardServer::Options shard;
-      shard.shard.incarnation = i + 1;
-      shard.clock = SystemClock();
-      shards_.push_back(std::make_unique<ShardServer>(shard));
-    }
-  }
-  WorkerLinks MakeLinks() {
-    WorkerLinks links;
-    for (const auto& shard : shards_) {
-      links.shards.push_back(
-          std::make_unique<ForwardingParameterLink>(shard.get()));
-    }
-    links.coordination = std::make_unique<ForwardingLink>(coordination_.get());
-    return links;
-  }
-
- private:
-  std::unique_ptr<CoordinationServer> coordination_;
-  std::vector<std::unique_ptr<ShardServer>> shards_;
-};
-
 class DividedJobTest : public LocalTraining,
                        public testing::WithParamInterface<std::string> {
  protected:
   // Trains to `steps` with two workers, each with the overrides of its own.
   void Train(const std::string& train_dir, int steps, const Overrides& first,
              const Overrides& second) {
-    PsTasks ps;
+    LocalPsTasks ps(kTasks, kTasks);
     std::thread other([&] { RunWorker(1, "", steps, second, &ps); });
     RunWorker(0, train_dir, steps, first, &ps);
     other.join();
@@ -162,7 +116,7 @@ class DividedJobTest : public LocalTraining,
   }
 
   void RunWorker(int index, const std::string& train_dir, int steps,
-                 Overrides overrides, PsTasks* ps) {
+                 Overrides overrides, LocalPsTasks* ps) {
     overrides.push_back(absl::StrCat("replication=", GetParam()));
     overrides.push_back(absl::StrCat("stop.steps=", steps));
     auto options = MakeOptions(kTraining, overrides, train_dir);

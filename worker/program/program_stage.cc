@@ -1,0 +1,139 @@
+#include "worker/program/program_stage.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "worker/program/program_exchange.h"
+#include "worker/step/ps_exchange.h"
+#include "worker/task/kept_training.h"
+#include "worker/task/worker_options.h"
+#include "worker/tower/gradient_memory.h"
+#include "worker/training/training_spec.h"
+
+namespace muster {
+namespace {
+
+// As device and devices of a result.json.
+constexpr char kProgram[] = "program";
+
+absl::Status CheckRows(const TrainedProgram& model) {
+  const bool fits = model.step_rows >= 1 && model.step_rows <= model.epoch_rows;
+  if (model.epoch_rows == 0 || fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("step_rows is ", model.step_rows, ", wanted 1 to the ",
+                   model.epoch_rows, " of epoch_rows"));
+}
+
+std::vector<TensorDef> MakeTensorDefs(const TrainedProgram& model) {
+  std::vector<TensorDef> tensors;
+  for (const ProgramTensor& tensor : model.tensors) {
+    TensorDef& made = tensors.emplace_back();
+    made.set_name(tensor.name());
+    *made.mutable_shape() = tensor.shape();
+    made.set_dtype(FLOAT32);
+    made.set_kind(tensor.is_state() ? STATE : TRAINABLE);
+  }
+  return tensors;
+}
+
+// Without epoch_rows a step is counted by what it reports.
+BatchPlan PlanOf(const WorkerJob& job, const TrainedProgram& model) {
+  BatchPlan shape;
+  shape.batch_size = model.epoch_rows == 0 ? 1 : model.step_rows;
+  shape.workers = static_cast<int64_t>(job.tasks.size());
+  return shape;
+}
+
+// The text that all workers must have alike. In a mean of several steps all
+// rows would count alike.
+std::string TrainingText(const WorkerJob& job, const TrainedProgram& model) {
+  TrainingSpec training = job.options.training;
+  training.clear_model();
+  training.clear_input();
+  std::string text = SemanticText(training);
+  for (const ProgramTensor& tensor : model.tensors) {
+    absl::StrAppend(&text, "tensor: \"", tensor.name(), "\" [",
+                    absl::StrJoin(tensor.shape(), ","), "]",
+                    tensor.is_state() ? " state" : "", "\n");
+  }
+  absl::StrAppend(&text, "epoch_rows: ", model.epoch_rows, "\n",
+                  "in_order: ", model.in_order ? "true" : "false", "\n");
+  if (training.replication().has_sync()) {
+    absl::StrAppend(&text, "step_rows: ", model.step_rows, "\n");
+  }
+  return text;
+}
+
+DataSchema MakeSchema(const TrainedProgram& model) {
+  DataSchema schema;
+  schema.set_format(kProgram);
+  if (model.epoch_rows > 0) {
+    schema.mutable_training()->set_rows(model.epoch_rows);
+  }
+  return schema;
+}
+
+StepTraits DescribeSteps(const PlacedTraining& placed,
+                         const TrainedProgram& model) {
+  StepTraits traits;
+  traits.shape = PlanOf(placed.job(), model);
+  traits.num_examples = model.epoch_rows;
+  if (model.epoch_rows == 0) traits.order = RowOrder::kStream;
+  traits.leases_ahead = std::max(model.steps_ahead, 0);
+  traits.training_text = TrainingText(placed.job(), model);
+  traits.schema = MakeSchema(model);
+  traits.backend = kProgram;
+  traits.device_titles = {kProgram};
+  traits.own_devices = {kProgram};
+  traits.values_source = "the program's values";
+  return traits;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
+    WorkerJob job, const TrainedProgram& model) {
+  RETURN_IF_ERROR(CheckRows(model));
+  const BatchPlan shape = PlanOf(job, model);
+  const std::vector<TensorDef> tensors = MakeTensorDefs(model);
+  return PlacedTraining::Create(std::move(job),
+                                {tensors, shape, model.epoch_rows});
+}
+
+absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(
+    const PlacedTraining* placed, const TrainedProgram* model,
+    ProgramSteps* steps, WorkerLinks links) {
+  const WorkerOptions& task = placed->options();
+  if (placed->job().is_chief() && !task.train_dir.empty()) {
+    RETURN_IF_ERROR(CheckCanKeepTraining(task.train_dir));
+  }
+  auto stage = absl::WrapUnique(new ProgramStage(*placed, *model, steps));
+  RETURN_IF_ERROR(stage->Connect(std::move(links)));
+  std::unique_ptr<PsExchange> exchange =
+      MakeProgramExchange(stage->client(), placed->training().replication(),
+                          model->values, task.clock);
+  steps->Connect(exchange.get(), stage->client());
+  stage->set_exchange(std::move(exchange));
+  return stage;
+}
+
+ProgramStage::ProgramStage(const PlacedTraining& placed,
+                           const TrainedProgram& model, ProgramSteps* steps)
+    : StepStage(placed, DescribeSteps(placed, model)), steps_(steps) {
+  if (!placed.job().is_chief()) return;
+  // The program's own are those of the newest step by the time that a new
+  // training begins once more.
+  initial_values_ = PlaceLike(model.values, &memory_);
+  for (size_t i = 0; i < initial_values_.size(); ++i) {
+    absl::c_copy(model.values[i], initial_values_[i].begin());
+  }
+}
+
+}  // namespace muster
