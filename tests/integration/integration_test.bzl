@@ -6,7 +6,8 @@ def integration_test(
         programs = ["//ps_server", "//worker"],
         size = "medium",
         tags = [],
-        target_compatible_with = []):
+        target_compatible_with = [],
+        runner = "//tests/integration:run_python.sh"):
     """Runs NAME.py, which uses harness.py, with `programs` and `data` beside it.
 
     Args:
@@ -16,11 +17,12 @@ def integration_test(
       size: Bazel's, which sets the time limit (medium: 5 minutes).
       tags: Bazel's, besides "integration".
       target_compatible_with: Bazel's.
+      runner: the script that starts it.
     """
     native.sh_test(
         name = name,
         size = size,
-        srcs = ["//tests/integration:run_python.sh"],
+        srcs = [runner],
         args = [native.package_name().replace("/", ".") + "." + name],
         data = [
             name + ".py",
@@ -28,4 +30,26 @@ def integration_test(
         ] + programs + data,
         tags = ["integration"] + tags,
         target_compatible_with = target_compatible_with,
+    )
+
+def numpy_test(name, data = [], **kwargs):
+    """As integration_test, of the package muster, in a Python with NumPy.
+
+    Not in the sandbox: the Python environment is kept in the user's cache.
+
+    Args:
+      name: the stem of the Python file.
+      data: as integration_test's, besides the package.
+      **kwargs: passed on.
+    """
+    integration_test(
+        name = name,
+        data = data + [
+            "//scripts/base:python_environment.py",
+            "//tests/integration:requirements.txt",
+            "//worker/python:package",
+        ],
+        runner = "//tests/integration:run_numpy.sh",
+        tags = ["no-sandbox", "requires-network"],
+        **kwargs
     )

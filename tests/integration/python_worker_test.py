@@ -1,0 +1,181 @@
+"""The package muster over real ps tasks: sync workers beside NumPy alone,
+kills, signals, workers that do not fit together."""
+
+import os
+import signal
+import sys
+from unittest import mock
+
+import muster
+import numpy
+from muster import _local
+from tests.integration import harness
+
+# Relative: sums of both are of float32, in another order.
+TOLERANCE = 1e-5
+STEPS = 40
+RATE = 0.1
+
+# Each row that a step is of counts one down in its place of w. After so many
+# steps a gate is waited for, the other end of a named pipe, with the gradient
+# of the next one.
+VISITS = """
+import sys
+import muster, numpy
+rows = int(sys.argv[1])
+gates = {int(steps) for steps in sys.argv[4:]}
+w = numpy.zeros(rows, numpy.float32)
+steps = 0
+with muster.Model({"w": w}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
+                  batch_size=4, epochs=2, save_every_steps=100,
+                  max_wait=60) as model:
+    while not model.done:
+        gradient = numpy.zeros(rows, numpy.float32)
+        numpy.add.at(gradient, model.rows(), 1)
+        if steps in gates:
+            print("at gate", steps, flush=True)
+            open(sys.argv[3]).close()
+        model.push_pull({"w": gradient}, loss=0.0)
+        steps += 1
+"""
+
+
+class TestCase(harness.TestCase):
+
+    def start_program(self, text, cluster, index, *arguments):
+        environment = dict(os.environ, MUSTER_CLUSTER=cluster,
+                           MUSTER_JOB_NAME="worker",
+                           MUSTER_TASK_INDEX=str(index))
+        return self.start("worker %d" % index, [
+            sys.executable, "-c", text, *map(str, arguments)], environment)
+
+
+class LocalTest(TestCase):
+
+    def setUp(self):
+        super().setUp()
+        patch = mock.patch.object(_local, "path_of",
+                                  lambda name: harness.ps_server())
+        patch.start()
+        self.addCleanup(patch.stop)
+        random = numpy.random.default_rng(3)
+        self.x = random.standard_normal((64, 3)).astype(numpy.float32)
+        self.y = self.x @ numpy.array([[1], [2], [-1]], numpy.float32)
+
+    def gradient(self, w, rows):
+        x, y = self.x[rows], self.y[rows]
+        return x.T @ (x @ w - y) / numpy.float32(len(x))
+
+    def train(self, train_dir):
+        w = numpy.zeros((3, 1), numpy.float32)
+        with muster.Model({"w": w}, "sgd", RATE, train_dir=train_dir,
+                          replication="sync", steps=STEPS) as model:
+            index = int(os.environ["MUSTER_TASK_INDEX"])
+            rows = slice(index * 32, (index + 1) * 32)
+            while not model.done:
+                model.push_pull({"w": self.gradient(w, rows)})
+            return model.global_step
+
+    def test_two_sync_workers_are_numpy_with_the_whole_batch(self):
+        with muster.local(ps=2, workers=2) as cluster:
+            found = cluster.run(self.train, self.path("run"))
+        w = numpy.zeros((3, 1), numpy.float32)
+        for _ in range(STEPS):
+            w -= numpy.float32(RATE) * self.gradient(w, slice(0, 64))
+        numpy.testing.assert_allclose(muster.load(self.path("run"))["w"], w,
+                                      rtol=TOLERANCE)
+        self.assertEqual(found, [STEPS - 1] * 2)
+
+    def test_workers_of_other_shapes_end_with_why(self):
+        def train():
+            size = 3 + int(os.environ["MUSTER_TASK_INDEX"])
+            with muster.Model({"w": numpy.zeros(size, numpy.float32)}, steps=9,
+                              replication="sync") as model:
+                while not model.done:
+                    model.push_pull({"w": None})
+
+        with muster.local(ps=1, workers=2) as cluster:
+            with self.assertRaisesRegex(muster.ConfigError, "w"):
+                cluster.run(train)
+
+
+class ProcessTest(TestCase):
+
+    ROWS = 4000
+
+    def start_visits(self, cluster, index, *gates, program=VISITS):
+        path = self.path("gate%d" % index)
+        if gates:
+            os.mkfifo(path)
+        return self.start_program(program, cluster, index, self.ROWS,
+                                  self.path("run"), path, *gates)
+
+    def open_gate(self, index):
+        os.close(os.open(self.path("gate%d" % index), os.O_WRONLY))
+
+    def assert_each_row_twice(self):
+        numpy.testing.assert_array_equal(muster.load(self.path("run"))["w"],
+                                         numpy.full(self.ROWS, -2))
+
+    def test_each_row_counts_once_an_epoch_over_kills(self):
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        chief = self.start_visits(cluster, 0, 150, 300)
+        worker = self.start_visits(cluster, 1, 150)
+        chief.wait_for("at gate 150")
+        worker.wait_for("at gate 150")
+        ps.kill()
+        ps = self.start_ps(cluster, 0)
+        self.open_gate(0)
+        chief.wait_for("at gate 300")
+        worker.kill()
+        worker = self.start_visits(cluster, 1)
+        chief.kill()
+        chief = self.start_visits(cluster, 0)
+        for process in (chief, worker, ps):
+            self.assertEqual(process.wait(), 0, process.output)
+        self.assert_each_row_twice()
+
+    def test_sigterm_drains_and_the_next_start_goes_on(self):
+        cluster = self.write_cluster(ps=1, workers=1)
+        ps = self.start_ps(cluster, 0)
+        worker = self.start_visits(cluster, 0, 30)
+        worker.wait_for("at gate 30")
+        worker.send(signal.SIGTERM)
+        worker.wait_for("interrupted")
+        self.open_gate(0)
+        self.assertEqual(worker.wait(), 143, worker.output)
+        self.assertNotIn("Traceback", worker.output)
+        self.assertEqual(muster.load(self.path("run"))["w"].sum(), -30 * 4)
+        ps.kill()
+        self.start_ps(cluster, 0)
+        worker = self.start_visits(cluster, 0)
+        self.assertEqual(worker.wait(), 0, worker.output)
+        self.assert_each_row_twice()
+
+    def test_ctrl_c_ends_a_wait_for_a_ps(self):
+        worker = self.start_visits(self.write_cluster(), 0)
+        worker.wait_for("waiting for /job:ps/task:0")
+        worker.send(signal.SIGINT)
+        self.assertEqual(worker.wait(), 130, worker.output)
+        self.assertIn("KeyboardInterrupt", worker.output)
+
+    def test_a_ps_that_does_not_come_is_exit_code_138(self):
+        worker = self.start_visits(
+            self.write_cluster(), 0,
+            program=VISITS.replace("max_wait=60", "max_wait=0.5"))
+        self.assertEqual(worker.wait(), 138, worker.output)
+        self.assertIn("muster.UnavailableError: ", worker.output)
+
+    def test_gradients_of_another_shape_are_exit_code_2(self):
+        cluster = self.write_cluster()
+        self.start_ps(cluster, 0)
+        worker = self.start_visits(cluster, 0, program=VISITS.replace(
+            "gradient = numpy.zeros(rows", "gradient = numpy.zeros(rows + 1"))
+        self.assertEqual(worker.wait(), 2, worker.output)
+        self.assertIn("muster.ConfigError: gradient of 'w': wanted the shape "
+                      "[4000], found [4001]", worker.output)
+
+
+if __name__ == "__main__":
+    harness.main()

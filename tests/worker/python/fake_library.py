@@ -1,0 +1,140 @@
+"""libmuster without a network: the functions of muster.h over ps tasks that
+subtract each gradient from its parameter."""
+
+import ctypes
+import os
+
+import numpy
+
+from muster import _library
+
+
+class FakeLibrary:
+    """Grants `steps` steps, then is over with `exit_code` and `words`."""
+
+    def __init__(self, steps=3, exit_code=0, words=""):
+        self.steps = steps
+        self.exit_code = exit_code
+        self.words = words
+        # What the next calls of these names return.
+        self.failures = {}
+        self.abi = _library.ABI
+        self.shapes = []
+        # (name, arguments) of each call but await.
+        self.calls = []
+        self.spec = ""
+        self.pushed = []
+        self.reports = []
+        self.step = 0
+        self.is_offered = False
+        self.stopped_by = None
+        self.is_closed = False
+        self.task = {"job": b"worker", "index": 0, "is_chief": 1, "num_ps": 1,
+                     "num_workers": 2}
+        # Rows of each step.
+        self.rows = []
+
+    def _fail(self, name):
+        return self.failures.pop(name, _library.OK)
+
+    def _called(self, name, *arguments):
+        self.calls.append((name, *arguments))
+        return self._fail(name)
+
+    def muster_version(self):
+        return b"0.1.0"
+
+    def muster_abi(self):
+        return self.abi
+
+    def muster_error(self):
+        return self.words.encode()
+
+    def muster_resolve(self, spec, task):
+        self.spec = spec.decode()
+        for name, value in self.task.items():
+            setattr(task._obj, name, value)
+        return self._called("resolve")
+
+    def muster_start(self, spec, values, error):
+        self.spec = spec.decode()
+        self.values = list(values)
+        error._obj.value = self._called("start")
+        return None if error._obj.value else 1
+
+    def muster_await(self, job, timeout_ms, step):
+        assert job == 1 and not self.is_closed
+        if self.step == self.steps and not self.is_offered or (
+                self.stopped_by is not None):
+            state = _library.OVER
+        elif self._fail("await"):
+            state = _library.WAITING
+        else:
+            self.step += not self.is_offered
+            self.is_offered = True
+            state = _library.STEP
+            step._obj.step = self.step
+            step._obj.global_step = 10 * self.step
+            step._obj.staleness = 0.5
+            step._obj.leases = 1
+        step._obj.state = state
+        return state
+
+    def muster_rows(self, job, ahead, rows, size, epoch):
+        if ahead or not self.rows:
+            return -1
+        found = self.rows[self.step - 1][:size]
+        ctypes.memmove(rows, numpy.array(found, numpy.int64).ctypes.data,
+                       8 * len(found))
+        epoch._obj.value = 2
+        return len(self.rows[self.step - 1])
+
+    def muster_push(self, job, gradients, report):
+        assert self.is_offered
+        error = self._called("push")
+        if error:
+            return error
+        self.is_offered = False
+        report = report._obj
+        self.reports.append((report.loss, report.examples, report.correct,
+                             report.learning_rate_factor))
+        arrays = []
+        for value, gradient, shape in zip(self.values, gradients, self.shapes):
+            arrays.append(gradient and array_at(gradient, shape).copy())
+            if gradient:
+                array_at(value, shape)[...] -= arrays[-1]
+        self.pushed.append(arrays)
+        return _library.OK
+
+    def muster_stop(self, job, signal):
+        self.stopped_by = signal
+        if signal:
+            self.exit_code = 128 + signal
+        return self._called("stop", signal)
+
+    def muster_save(self, job):
+        return self._called("save")
+
+    def muster_log(self, job, name, value):
+        return self._called("log", name.decode(), value)
+
+    def muster_close(self, job):
+        self.is_closed = True
+        self.calls.append(("close",))
+        return self.exit_code
+
+
+def array_at(address, shape):
+    """The memory that libmuster would read or write."""
+    count = int(numpy.prod(shape, dtype=int))
+    return numpy.frombuffer((ctypes.c_float * count).from_address(address),
+                            numpy.float32).reshape(shape)
+
+
+def use(library, case):
+    """In the test `case`, in the place of libmuster.so."""
+    _library.use(library)
+    case.addCleanup(_library.use, None)
+    for name in [name for name in os.environ if name.startswith("MUSTER_")]:
+        del os.environ[name]
+    return library

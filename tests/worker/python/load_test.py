@@ -1,0 +1,165 @@
+"""_load.py and _crc32c.py: checkpoints as the chief writes them, and damage."""
+
+import json
+import os
+import shutil
+import struct
+import tempfile
+import unittest
+import warnings
+
+import muster
+import numpy
+from muster._crc32c import crc32c
+from tests.integration import harness
+
+
+def safetensors(tensors):
+    """The bytes of a file; dtypes as numpy's."""
+    header, data = {}, b""
+    for name, value in tensors.items():
+        begin = len(data)
+        data += value.tobytes()
+        header[name] = {"dtype": {"f": "F", "i": "I"}[value.dtype.kind] +
+                        str(8 * value.itemsize), "shape": list(value.shape),
+                        "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+class LoadTest(unittest.TestCase):
+
+    def setUp(self):
+        self.run = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        self.addCleanup(shutil.rmtree, self.run)
+        random = numpy.random.default_rng(1)
+        self.w = random.standard_normal((3, 2)).astype(numpy.float32)
+        self.b = numpy.array(7, numpy.float32)
+
+    def file(self, step, name):
+        return os.path.join(self.run, "ckpt-%012d" % step, name)
+
+    def write_manifest(self, step, files, tensors, version):
+        text = 'format_version: %d\nmuster_version: "0.9"\n' % version
+        text += "parameters {\n  name: \"w\"\n  shape: 3\n}\n"
+        for name, data in files.items():
+            text += "files {\n  name: \"%s\"\n  bytes: %d\n}\n" % (name,
+                                                                  len(data))
+        for name, value in tensors:
+            text += "tensors {\n  name: \"%s\"\n  crc32c: %d\n}\n" % (
+                name, crc32c(value))
+        text += "# crc32c of the text above: %08x\n" % crc32c(text.encode())
+        with open(self.file(step, "manifest.textproto"), "w",
+                  encoding="utf-8") as file:
+            file.write(text)
+
+    def save(self, step, version=7):
+        slots = {"w/t": numpy.array([3]), "w/m": self.w}
+        parameters = {"b": self.b, "w": self.w + step}
+        files = {"parameters.safetensors": safetensors(parameters),
+                 "slots.safetensors": safetensors(slots)}
+        os.mkdir(os.path.dirname(self.file(step, "")))
+        for name, data in files.items():
+            with open(self.file(step, name), "wb") as file:
+                file.write(data)
+        self.write_manifest(step, files,
+                            [*parameters.items(), *slots.items()], version)
+
+    def flip(self, step, name, at):
+        with open(self.file(step, name), "r+b") as file:
+            file.seek(at, os.SEEK_END if at < 0 else os.SEEK_SET)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
+
+    def assert_step(self, found, step):
+        self.assertEqual(list(found), ["b", "w"])
+        numpy.testing.assert_array_equal(found["w"], self.w + step)
+        self.assertEqual((found["b"].shape, float(found["b"])), ((), 7))
+        self.assertEqual(found["w"].dtype, numpy.float32)
+        found["w"] += 1  # It belongs to the caller.
+
+    def test_reads_the_newest_by_number(self):
+        for step in (0, 9, 10):
+            self.save(step)
+        os.mkdir(os.path.join(self.run, ".tmp-ckpt-000000000011"))
+        os.mkdir(os.path.join(self.run, "ckpt-12"))
+        self.assert_step(muster.load(self.run), 10)
+
+    def test_reads_the_one_that_is_named(self):
+        self.save(0)
+        self.save(9)
+        self.assert_step(muster.load(self.file(0, "")), 0)
+
+    def test_a_flipped_bit_anywhere_is_passed_over_with_a_warning(self):
+        for name, at, pattern in (
+                ("manifest.textproto", 17, "last line does not fit"),
+                ("manifest.textproto", -3, "last line does not fit"),
+                ("parameters.safetensors", 9, "no header|damaged"),
+                ("parameters.safetensors", -1, "tensor 'w' is damaged"),
+                ("slots.safetensors", -1, "tensor 'w/m' is damaged")):
+            with self.subTest("%s %d" % (name, at)):
+                shutil.rmtree(self.run)
+                os.mkdir(self.run)
+                self.save(1)
+                self.save(2)
+                self.flip(2, name, at)
+                with self.assertWarnsRegex(UserWarning, pattern):
+                    self.assert_step(muster.load(self.run), 1)
+
+    def test_a_file_of_another_length_or_lost_is_passed_over(self):
+        for step in (1, 2, 3, 4):
+            self.save(step)
+        with open(self.file(4, "slots.safetensors"), "ab") as file:
+            file.write(b"x")
+        os.truncate(self.file(3, "slots.safetensors"), 20)
+        os.remove(self.file(2, "parameters.safetensors"))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assert_step(muster.load(self.run), 1)
+        self.assertEqual(len(caught), 3)
+
+    def test_none_that_is_whole_is_an_error_with_each(self):
+        self.save(1)
+        self.flip(1, "parameters.safetensors", -1)
+        with self.assertRaisesRegex(muster.CheckpointError,
+                                    "no checkpoint is usable: .*tensor 'w'"):
+            muster.load(self.run)
+
+    def test_a_newer_format_is_an_error_though_an_older_one_is_there(self):
+        self.save(1)
+        self.save(2, version=8)
+        with self.assertRaisesRegex(muster.CheckpointError,
+                                    "version 8 .of Muster 0.9.*newer wheel"):
+            muster.load(self.run)
+
+    def test_no_checkpoint_is_an_error(self):
+        with self.assertRaisesRegex(muster.CheckpointError, "no checkpoint"):
+            muster.load(self.run)
+        with self.assertRaisesRegex(muster.CheckpointError,
+                                    "No such file .*train_dir"):
+            muster.load(os.path.join(self.run, "none"))
+
+
+class Crc32cTest(unittest.TestCase):
+
+    def test_is_castagnolis(self):
+        # RFC 3720, B.4.
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+        self.assertEqual(crc32c(bytes(32)), 0x8A9136AA)
+        self.assertEqual(crc32c(b""), 0)
+
+    def test_many_bytes_are_as_one_by_one(self):
+        # Two blocks of lanes and a rest.
+        data = numpy.random.default_rng(2).integers(
+            0, 256, (8 << 20) + 3, numpy.uint8).tobytes()
+        from muster import _crc32c
+        table = _crc32c._tables()[0].tolist()
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc = table[(crc ^ byte) & 255] ^ crc >> 8
+        self.assertEqual(crc32c(data), crc ^ 0xFFFFFFFF)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,92 @@
+"""What can go wrong, by the exit code that a worker has for it."""
+
+import sys
+from types import TracebackType
+from typing import Dict, Optional, Type
+
+
+class Error(Exception):
+    """The training failed, or a call could not be carried out.
+
+    An uncaught one ends the process with `exit_code`, which is that of a worker
+    of `muster run`: 1 to 127 are permanent, another try may help from 128 on.
+    """
+
+    # Where users know it, in tracebacks.
+    __module__ = "muster"
+    exit_code = 1
+
+
+class ConfigError(Error):
+    """A setting, shape, name, dtype or call that cannot be."""
+
+    __module__ = "muster"
+    exit_code = 2
+
+
+class CheckpointError(Error):
+    """The train_dir, or a checkpoint in it, is of no use."""
+
+    __module__ = "muster"
+    exit_code = 3
+
+
+class SecurityError(Error):
+    """Keys, or an address, that are not allowed."""
+
+    __module__ = "muster"
+    exit_code = 4
+
+
+class UnavailableError(Error):
+    """A peer that did not come, or a full disk: another try may help."""
+
+    __module__ = "muster"
+    exit_code = 138
+
+
+class ForkedError(Error):
+    """A call in a process that was forked after `init`."""
+
+    __module__ = "muster"
+
+
+# MUSTER_ERROR_..., muster.h.
+_OF_KIND: Dict[int, Type[Error]] = {
+    1: ConfigError,
+    2: CheckpointError,
+    3: SecurityError,
+    4: UnavailableError,
+    6: ForkedError,
+}
+
+
+def of_kind(kind: int, words: str) -> Error:
+    """The error that a call of libmuster has returned."""
+    return _OF_KIND.get(kind, Error)(words)
+
+
+def of_exit_code(exit_code: int, words: str) -> Error:
+    """Why a worker has ended with `exit_code`, which is no signal's."""
+    for kind in _OF_KIND.values():
+        if kind.exit_code == exit_code and kind is not ForkedError:
+            return kind(words)
+    return Error(words)
+
+
+def end_with_exit_codes() -> None:
+    """An uncaught Error ends the process with its exit code from now on, after
+    what `sys.excepthook` does with it."""
+    former = sys.excepthook
+    if getattr(former, "of_muster", False):
+        return
+
+    def hook(kind: Type[BaseException], error: BaseException,
+             trace: Optional[TracebackType]) -> None:
+        former(kind, error, trace)
+        if isinstance(error, Error):
+            # Python takes it from a hook as from a program: atexit runs.
+            raise SystemExit(error.exit_code)
+
+    hook.of_muster = True  # type: ignore[attr-defined]
+    sys.excepthook = hook

@@ -1,0 +1,469 @@
+"""A process's part in a job: the calls of muster.h with checks and names."""
+
+import atexit
+import ctypes
+import dataclasses
+import math
+import os
+import signal
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import (Any, Dict, List, NamedTuple, Optional, Sequence, Tuple,
+                    Type, Union)
+
+import numpy
+
+from muster import _library
+from muster._errors import (ConfigError, ForkedError, end_with_exit_codes,
+                            of_exit_code, of_kind)
+from muster._spec import Rule, Settings, program_text
+
+# Between two looks for Ctrl-C.
+_WAIT_MS = 100
+# Two within it are one: `timeout` and batch systems send it twice.
+_ONE_SIGNAL_S = 1.0
+_SIGNAL_CODES = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+
+# Row-major float32 of the tensor's shape, that may be written; or its address.
+Memory = Union[numpy.ndarray, int]
+# Name, shape, whether it is state (a moving average), and its memory.
+Tensor = Tuple[str, Sequence[int], bool, Memory]
+
+
+class Step(NamedTuple):
+    """The step that is wanted, and what became of the one before."""
+
+    # Steps that this process has begun; the first is 1.
+    step: int
+    # Updates of all workers, when this step was granted.
+    global_step: int
+    # Another one: the values are no successors of those before.
+    model_epoch: int
+    # Steps whose rows are known: this one and those after it.
+    leases: int
+    # Of the step before: updates between its pull and its own.
+    staleness: float
+    # What was pushed for the step before is in no update.
+    dropped: bool
+
+
+def checked_address(what: str, shape: Sequence[int], memory: Memory,
+                    writable: bool) -> int:
+    """The address of float32 memory of that shape. Errors: ConfigError."""
+    if isinstance(memory, int):
+        return memory
+    if not isinstance(memory, numpy.ndarray):
+        raise ConfigError("%s: wanted a numpy array, found %s" %
+                          (what, type(memory).__name__))
+    if memory.dtype != numpy.float32:
+        raise ConfigError(
+            "%s: wanted float32, found %s: make it .astype(numpy.float32)" %
+            (what, memory.dtype))
+    if tuple(memory.shape) != tuple(shape):
+        raise ConfigError("%s: wanted the shape %s, found %s" %
+                          (what, list(shape), list(memory.shape)))
+    if not memory.flags.c_contiguous:
+        raise ConfigError(
+            "%s: wanted a contiguous array (row-major), found strides %s: "
+            "make it numpy.ascontiguousarray" % (what, memory.strides))
+    if writable and not memory.flags.writeable:
+        raise ConfigError("%s: the array cannot be written, and new values "
+                          "are to be put there: make it .copy()" % what)
+    if memory.flags.writeable and memory.size:
+        # A quarter of the time that .ctypes takes.
+        return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return int(memory.ctypes.data)
+
+
+def _pointers(addresses: Sequence[Optional[int]]) -> Any:
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+_current: Optional["Job"] = None
+
+
+def current() -> Optional["Job"]:
+    """This process's job, if it has one: there is one at a time."""
+    job = _current
+    return job if job is not None and job.is_of_this_process else None
+
+
+class Job:
+    """A worker's part in a training; made by `muster.init`.
+
+    Calls come from the thread that made it, but `log` from any. In the child of
+    a fork each fails with ForkedError. As a context manager it finishes at the
+    end, and leaves the job where an exception leaves the block.
+
+    Attributes:
+      index: of this worker in its job; -1 until ps task 0 has numbered it.
+      is_chief: whether this worker initializes, saves and restores.
+      num_ps: ps tasks.
+      num_workers: workers of the cluster; 0: whoever comes.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Finds the process's place, without a connection. Errors: ConfigError,
+        SecurityError."""
+        global _current  # pylint: disable=global-statement
+        if current() is not None:
+            raise ConfigError(
+                "init: this process has a job already, and one process is one "
+                "worker: finish() that one first")
+        self._library = _library.load()
+        self._settings = settings
+        self._pid = os.getpid()
+        self._thread = threading.get_ident()
+        self._handle: Optional[int] = None
+        self._is_started = False
+        self._is_offered = False
+        self._is_finished = False
+        self._exit_code = 0
+        self._step = _library.Step()
+        self._loss = math.nan
+        # What libmuster reads and writes stays alive as long as it does.
+        self._kept: List[Any] = []
+        self._kept_gradients: Any = None
+        self._step_rows = 0
+        task = _library.Task()
+        self._check(self._library.muster_resolve(program_text(settings),
+                                                 ctypes.byref(task)))
+        self.index = int(task.index)
+        self.is_chief = bool(task.is_chief)
+        self.num_ps = int(task.num_ps)
+        self.num_workers = int(task.num_workers)
+        self._former_handler: Any = None
+        # When it came, monotonic.
+        self._sigterm_at: Optional[float] = None
+        self._catch_sigterm()
+        end_with_exit_codes()
+        atexit.register(self.abandon)
+        _current = self
+
+    # ---- What it is ---------------------------------------------------------
+    @property
+    def is_started(self) -> bool:
+        """Whether its parameters are known; it takes part from then on."""
+        return self._is_started
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it; false in a child of that one."""
+        return self._pid == os.getpid()
+
+    @property
+    def done(self) -> bool:
+        """Whether the job is over for this worker: no step will come."""
+        return self._is_finished or self._is_over
+
+    @property
+    def step(self) -> int:
+        """Steps that this process has begun, the current one included."""
+        return int(self._step.step)
+
+    @property
+    def global_step(self) -> int:
+        """Updates of all workers, when the current step was granted."""
+        return int(self._step.global_step)
+
+    @property
+    def staleness(self) -> float:
+        """Updates of others between the pull and the update of the step before
+        the current one."""
+        return float(self._step.staleness)
+
+    @property
+    def epoch(self) -> int:
+        """That of the current step's first row, from 0 on; 0 where the rows are
+        the program's own."""
+        found = self._rows_into(0, numpy.empty(0, numpy.int64))
+        return found[1] if found else 0
+
+    @property
+    def _is_over(self) -> bool:
+        return self._is_started and self._handle is None
+
+    # ---- Steps --------------------------------------------------------------
+    def start(self, tensors: Sequence[Tensor], rule: Rule, *,
+              epoch_rows: int = 0, step_rows: int = 0, steps_ahead: int = 0,
+              in_order: bool = False, epochs: Optional[float] = None) -> None:
+        """Begins to take part; returns at once.
+
+        Args:
+          tensors: the parameters, each (name, shape, is_state, memory); memory
+            is an array or an address of row-major float32. It has the initial
+            values, and from `await_step` on those of each step.
+          rule: of the ps tasks: ("adam", {"learning_rate": 1e-3}).
+          epoch_rows: rows of an epoch, dealt over all workers; 0: the program
+            has rows of its own.
+          step_rows: rows of a step of this worker.
+          steps_ahead: steps whose rows are wanted beforehand.
+          in_order: whether each epoch has the rows in the data set's order.
+          epochs: the job's end, if `init` has not said another.
+
+        Errors: ConfigError.
+        """
+        self._check_caller()
+        if self._is_started or self._is_finished:
+            raise ConfigError("start: the job was started before")
+        if not tensors:
+            raise ConfigError("start: there is no parameter to train")
+        addresses: Dict[str, int] = {}
+        for name, shape, _, memory in tensors:
+            if name in addresses:
+                raise ConfigError("start: two parameters are called '%s'" %
+                                  name)
+            addresses[name] = checked_address("parameter '%s'" % name, shape,
+                                              memory, writable=True)
+        text = program_text(
+            self._with_epochs(epochs), rule, [tensor[:3] for tensor in tensors],
+            epoch_rows, step_rows, steps_ahead, in_order)
+        kind = ctypes.c_int(0)
+        handle = self._library.muster_start(
+            text, _pointers(list(addresses.values())), ctypes.byref(kind))
+        if not handle:
+            raise of_kind(kind.value, _library.words())
+        self._kept = list(tensors)
+        self._step_rows = step_rows
+        self._handle = handle
+        self._is_started = True
+
+    def await_step(self) -> Optional[Step]:
+        """The step that is wanted, once its values lie in the parameters; None
+        when the job is over. The same one again until it is pushed. Waits as
+        long as it takes, but for Ctrl-C (KeyboardInterrupt).
+
+        Errors: what has ended the job for this worker, by its exit code.
+        """
+        self._check_caller()
+        self._check_started()
+        while self._handle is not None:
+            state = self._await(_WAIT_MS)
+            if state == _library.STEP:
+                self._is_offered = True
+                self._kept_gradients = None
+                step = self._step
+                return Step(step.step, step.global_step, step.model_epoch,
+                            step.leases, step.staleness, bool(step.dropped))
+        return None
+
+    def push(self, pointers: Sequence[Optional[Memory]], loss: float = math.nan,
+             examples: int = -1, correct: int = -1,
+             rate_factor: float = 1.0) -> None:
+        """Gives the step's gradients and returns at once. Their memory is to
+        stay as it is until the next `await_step` has returned. Without effect
+        once the job is over.
+
+        Args:
+          pointers: an address or array of each tensor, in their order; of state
+            what is to be added to it; None: zeros.
+          loss: the mean over the step's rows; without one that of `log`.
+          examples: rows of the step.
+          correct: right answers among them; -1: not known.
+          rate_factor: of the rule's learning rate, more than 0.
+
+        Errors: ConfigError.
+        """
+        self._check_caller()
+        self._check_started()
+        if self._handle is None:
+            return
+        if not self._is_offered:
+            raise ConfigError("push: no step is wanted: await_step() first")
+        if len(pointers) != len(self._kept):
+            raise ConfigError("push: wanted gradients of %d parameters, found "
+                              "%d" % (len(self._kept), len(pointers)))
+        addresses = [
+            None if memory is None else checked_address(
+                "gradient of '%s'" % tensor[0], tensor[1], memory, False)
+            for tensor, memory in zip(self._kept, pointers)]
+        if math.isnan(loss):
+            loss, self._loss = self._loss, math.nan
+        report = _library.Report(loss, examples, correct, rate_factor)
+        self._kept_gradients = pointers
+        kind = self._library.muster_push(
+            self._handle, _pointers(addresses), ctypes.byref(report))
+        if kind != _library.OK:
+            words = _library.words()
+            # Others may have ended the job while this step was computed.
+            if self._await(0) == _library.STEP:
+                raise of_kind(kind, words)
+        self._is_offered = False
+
+    def rows(self, ahead: int = 0) -> Optional[Tuple[numpy.ndarray, int]]:
+        """The rows of the data set that step number `ahead` from now is of, as
+        int64 [rows of the step], and the epoch of the first, from 0 on. None
+        if they are not known yet, or the job is over."""
+        rows = numpy.empty(max(self._step_rows, 0), numpy.int64)
+        found = self._rows_into(ahead, rows)
+        return (rows[:found[0]], found[1]) if found else None
+
+    # ---- Beside the steps ---------------------------------------------------
+    def log(self, **figures: float) -> None:
+        """Figures of the current step for progress lines and the chief's
+        TensorBoard: log(loss=0.3, accuracy=0.9). The loss is that of the next
+        `push` without one. From any thread; without effect once the job is
+        over. Errors: ConfigError if one is no number."""
+        self._check_process()
+        for name, value in figures.items():
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                raise ConfigError("log(%s=...): wanted a number, found %r" %
+                                  (name, value)) from None
+            if name == "loss":
+                self._loss = number
+            elif self._handle is not None:
+                self._check(self._library.muster_log(
+                    self._handle, name.encode("utf-8"), number))
+
+    def save(self) -> None:
+        """The chief saves a checkpoint as soon as it can; without effect at
+        other workers."""
+        self._check_caller()
+        self._check_started()
+        if self._handle is not None:
+            self._check(self._library.muster_save(self._handle))
+
+    def finish(self) -> None:
+        """Says that this worker is done, and waits for the end: the chief ends
+        the job with the last save when all are done. Once more: no effect.
+
+        Errors: what has ended the job. SystemExit(143) after SIGTERM, when all
+        is saved.
+        """
+        if self._is_finished and self.is_of_this_process:
+            return
+        self._check_caller()
+        if self._handle is not None:
+            if self._sigterm_at is None:
+                self._check(self._library.muster_stop(self._handle, 0))
+            while self._handle is not None:
+                self._await(_WAIT_MS)
+        self._end()
+        if self._exit_code:
+            raise SystemExit(self._exit_code)
+
+    def abandon(self) -> None:
+        """Leaves the job, if it is not over: as after Ctrl-C, the chief saves
+        and ends it, and others go on. A second Ctrl-C kills."""
+        if not self.is_of_this_process or self._is_finished:
+            return
+        if self._handle is not None:
+            is_main = threading.current_thread() is threading.main_thread()
+            former = is_main and signal.signal(signal.SIGINT, signal.SIG_DFL)
+            self._library.muster_stop(self._handle, int(signal.SIGINT))
+            self._close()
+            if former:
+                signal.signal(signal.SIGINT, former)
+        self._end()
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]],
+                 error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
+
+    # ---- Inside -------------------------------------------------------------
+    def _check(self, kind: int) -> None:
+        if kind != _library.OK:
+            raise of_kind(kind, _library.words())
+
+    def _check_process(self) -> None:
+        if not self.is_of_this_process:
+            raise ForkedError(
+                "a call for a job in process %d, which was forked after init "
+                "in process %d: only that one may call. Fork before init, or "
+                "use the start method \"spawn\"" % (os.getpid(), self._pid))
+
+    def _check_caller(self) -> None:
+        self._check_process()
+        if self._thread != threading.get_ident():
+            raise ConfigError("a call for a job from another thread than the "
+                              "one that called init: only that one may call")
+        if self._is_finished:
+            raise ConfigError("a call for a job after finish(): init() a new "
+                              "one")
+
+    def _check_started(self) -> None:
+        if not self._is_started:
+            raise ConfigError("a call for a job that has no parameters yet: "
+                              "start() it first")
+
+    def _with_epochs(self, epochs: Optional[float]) -> Settings:
+        given = self._settings.epochs
+        if epochs is None or given == epochs:
+            return self._settings
+        if given is not None:
+            raise ConfigError("init says epochs=%r, but the rows are wanted "
+                              "for epochs=%r: leave one of them out" %
+                              (given, epochs))
+        return dataclasses.replace(self._settings, epochs=epochs)
+
+    def _rows_into(self, ahead: int,
+                   rows: numpy.ndarray) -> Optional[Tuple[int, int]]:
+        """How many rows the step has, and their epoch."""
+        self._check_caller()
+        if self._handle is None or not self._step_rows:
+            return None
+        epoch = ctypes.c_int64(0)
+        count = self._library.muster_rows(
+            self._handle, ahead, rows.ctypes.data, len(rows),
+            ctypes.byref(epoch))
+        return None if count < 0 else (int(count), int(epoch.value))
+
+    def _await(self, timeout_ms: int) -> int:
+        """muster_await, and the end of the job if it is over."""
+        state = self._library.muster_await(self._handle, timeout_ms,
+                                           ctypes.byref(self._step))
+        if state == _library.OVER:
+            self._close()
+            if self._exit_code not in (0, *_SIGNAL_CODES):
+                words = _library.words()
+                self._end()
+                raise of_exit_code(self._exit_code, words)
+        return int(state)
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, None
+        self._is_offered = False
+        self._exit_code = int(self._library.muster_close(handle))
+        self._kept_gradients = None
+
+    def _end(self) -> None:
+        """The process may have another job from now on."""
+        global _current  # pylint: disable=global-statement
+        self._is_finished = True
+        atexit.unregister(self.abandon)
+        if self._former_handler is not None:
+            signal.signal(signal.SIGTERM, self._former_handler)
+            self._former_handler = None
+        if _current is self:
+            _current = None
+
+    def _catch_sigterm(self) -> None:
+        if (threading.current_thread() is threading.main_thread() and
+                signal.getsignal(signal.SIGTERM) == signal.SIG_DFL):
+            self._former_handler = signal.signal(signal.SIGTERM,
+                                                 self._on_sigterm)
+
+    def _on_sigterm(self, number: int, frame: Optional[FrameType]) -> None:
+        """The first drains, a later one kills."""
+        del frame
+        now = time.monotonic()
+        before, self._sigterm_at = self._sigterm_at, now
+        if not self.is_of_this_process or (
+                before is not None and now >= before + _ONE_SIGNAL_S):
+            # In a child it was not meant for, it is as if it were not there.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        elif self._handle is None:
+            raise SystemExit(128 + number)
+        elif before is None:
+            self._library.muster_stop(self._handle, number)

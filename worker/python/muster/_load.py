@@ -1,0 +1,148 @@
+"""muster.load: the parameters of a run's checkpoints."""
+
+import json
+import os
+import re
+import warnings
+from typing import Any, Dict, List, Tuple, Union
+
+import numpy
+
+from muster._crc32c import crc32c
+from muster._errors import CheckpointError
+
+# common/checkpoint/manifest.h.
+_FORMAT = 7
+_NAME = re.compile(r"ckpt-([0-9]{12,})\Z")
+_MANIFEST = "manifest.textproto"
+_PARAMETERS = "parameters.safetensors"
+_CRC_LINE = b"# crc32c of the text above: "
+# What our files have (common/checkpoint/README.md).
+_DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "u1"}
+# More would be no header of ours.
+_MAX_HEADER_BYTES = 100_000_000
+
+
+class _Damage(Exception):
+    """A checkpoint is not whole; the words say where."""
+
+
+def load(path: Union[str, "os.PathLike[str]"]) -> Dict[str, numpy.ndarray]:
+    """The parameters in the newest whole checkpoint of a `train_dir`, or in the
+    one whose folder `path` is: float32 arrays of their shapes, by name.
+
+    Every byte is checked. A checkpoint that is damaged is passed over with a
+    warning, as a worker does that resumes.
+
+    Raises:
+      CheckpointError: there is none, or none is whole, or the newest is of a
+        newer Muster.
+    """
+    folder = os.fspath(path)
+    if os.path.exists(os.path.join(folder, _MANIFEST)):
+        folders = [folder]
+    else:
+        folders = _newest_first(folder)
+    damages: List[str] = []
+    for each in folders:
+        try:
+            return _read(each)
+        except (_Damage, OSError) as error:
+            damages.append("checkpoint '%s' is not usable: %s" % (each, error))
+            if each != folders[-1]:
+                warnings.warn("%s; trying the one before it" % damages[-1],
+                              stacklevel=2)
+    raise CheckpointError("load('%s'): no checkpoint is usable: %s" %
+                          (folder, "; ".join(damages)))
+
+
+def _newest_first(train_dir: str) -> List[str]:
+    try:
+        names = os.listdir(train_dir)
+    except OSError as error:
+        raise CheckpointError("load('%s'): %s: wanted the train_dir of a run" %
+                              (train_dir, error.strerror)) from None
+    steps = sorted((int(match.group(1)) for match in map(_NAME.match, names)
+                    if match), reverse=True)
+    if not steps:
+        raise CheckpointError("load('%s'): there is no checkpoint in it" %
+                              train_dir)
+    return [os.path.join(train_dir, "ckpt-%012d" % step) for step in steps]
+
+
+def _manifest(folder: str) -> Tuple[Dict[str, int], List[int]]:
+    """The bytes of each file; the CRCs of all tensors, in the files' order."""
+    with open(os.path.join(folder, _MANIFEST), "rb") as file:
+        every = file.read()
+    text, line, crc = every.rpartition(_CRC_LINE)
+    if not line or crc != b"%08x\n" % crc32c(text):
+        raise _Damage("the manifest's last line does not fit: it is damaged or "
+                      "was edited")
+    words = text.decode("utf-8")
+    version = int(_field(words, "format_version"))
+    if version > _FORMAT:
+        raise CheckpointError(
+            "load: '%s' has format version %d (of Muster %s), this package "
+            "reads up to %d: install the newer wheel" %
+            (folder, version, _field(words, "muster_version").strip('"'),
+             _FORMAT))
+    files = {_field(block, "name").strip('"'): int(_field(block, "bytes"))
+             for block in _blocks(words, "files")}
+    return files, [int(_field(block, "crc32c"))
+                   for block in _blocks(words, "tensors")]
+
+
+def _blocks(text: str, name: str) -> List[str]:
+    """The top-level messages of that name, as protobuf prints them."""
+    return re.findall(r"^%s \{\n((?:  .*\n)*)\}$" % name, text, re.MULTILINE)
+
+
+def _field(text: str, name: str) -> str:
+    match = re.search(r"^ *%s: (.*)$" % name, text, re.MULTILINE)
+    return match.group(1) if match else "0"
+
+
+def _read(folder: str) -> Dict[str, numpy.ndarray]:
+    """The parameters, when all of the checkpoint has been checked."""
+    files, crcs = _manifest(folder)
+    found: Dict[str, Dict[str, numpy.ndarray]] = {}
+    for name, size in files.items():
+        path = os.path.join(folder, name)
+        if os.path.getsize(path) != size:
+            raise _Damage("'%s' has %d bytes, the manifest has %d" %
+                          (name, os.path.getsize(path), size))
+        found[name] = _tensors(path)
+    tensors = [(key, value) for name in files
+               for key, value in found[name].items()]
+    if len(tensors) != len(crcs) or _PARAMETERS not in found:
+        raise _Damage("the files have %d tensors, the manifest has %d" %
+                      (len(tensors), len(crcs)))
+    for (key, value), crc in zip(tensors, crcs):
+        if crc32c(value) != crc:
+            raise _Damage("tensor '%s' is damaged: its CRC does not fit" % key)
+    return found[_PARAMETERS]
+
+
+def _tensors(path: str) -> Dict[str, numpy.ndarray]:
+    """Those of a safetensors file, in the order of their bytes."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > _MAX_HEADER_BYTES:
+            raise _Damage("'%s' has a header of %d bytes" % (path, length))
+        try:
+            header: Dict[str, Any] = json.loads(file.read(length))
+            return {name: _tensor(file, 8 + length, entry)
+                    for name, entry in sorted(
+                        header.items(),
+                        key=lambda item: item[1]["data_offsets"])
+                    if name != "__metadata__"}
+        except (ValueError, KeyError, TypeError) as error:
+            raise _Damage("'%s' has no header of tensors: %s" %
+                          (path, error)) from None
+
+
+def _tensor(file: Any, start: int, entry: Dict[str, Any]) -> numpy.ndarray:
+    begin, end = entry["data_offsets"]
+    file.seek(start + begin)
+    return numpy.frombuffer(bytearray(file.read(end - begin)),
+                            _DTYPES[entry["dtype"]]).reshape(entry["shape"])
