@@ -34,8 +34,13 @@ class CInterfaceTest(harness.TestCase):
         self.assertIn("/job:worker/task:0", worker.output)
         self.assertEqual(ps.wait(), 0, ps.output)
 
-    def test_a_worker_of_any_is_numbered_or_comes_too_late(self):
-        program = self.compile(EXAMPLE)
+    def test_a_worker_of_any_is_numbered_and_trains(self):
+        with open(EXAMPLE, encoding="utf-8") as file:
+            # No step without both.
+            text = file.read().replace(
+                "training {",
+                "training { replication { sync { min_replicas: 2 } }")
+        program = self.compile(self.write("both.c", text))
         hosts = "localhost:%d" % harness.free_ports(1)[0]
         any_worker = self.start("any", [program, hosts, "any"])
         any_worker.wait_for("waiting for /job:ps/task:0")
@@ -44,9 +49,9 @@ class CInterfaceTest(harness.TestCase):
                           "--job_name=ps"])
         self.assertEqual(chief.wait(), 0, chief.output)
         self.assertEqual(any_worker.wait(), 0, any_worker.output)
-        self.assertRegex(any_worker.output,
-                         "I /job:worker/task:1 this worker is /job:worker/"
-                         "task:1|the job is at its end")
+        self.assertIn("I /job:worker/task:1 this worker is /job:worker/task:1",
+                      any_worker.output)
+        self.assertIn("y = 2.00 x + 1.00, done", any_worker.output)
 
     def test_example_without_a_ps_is_no_crash(self):
         code, output = self.run_to_end(
