@@ -89,16 +89,12 @@ CoordinatorWorker& Coordinator::AdmitSender(const Sender& sender,
   return worker;
 }
 
-std::string Coordinator::EndOfJob() const {
-  return absl::StrCat(job_.stop_reason(), ", at step ", job_.budget().steps());
-}
-
 absl::StatusOr<AssignTaskReply> Coordinator::AssignTask(
     const AssignTaskRequest& request, absl::Time now) {
   RETURN_IF_ERROR(Admission::CheckAsksForTask(request, job_.options().cluster));
   AssignTaskReply reply;
   if (phase() == STOPPING || (phase() == DONE && !job_.options().may_go_on)) {
-    reply.set_job_end(EndOfJob());
+    reply.set_job_end(job_.DescribeEnd());
     end_.listeners().OnTold(request.incarnation());
     return reply;
   }
@@ -115,7 +111,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   if (phase() == DONE) data_.Clear();
   RETURN_IF_ERROR(admission_.Check(request, members));
   RETURN_IF_ERROR(guard_.Check(request, now));
-  const std::string end = phase() == DONE ? EndOfJob() : "";
+  const std::string end = phase() == DONE ? job_.DescribeEnd() : "";
   const bool is_chief = admission_.IsChief(request);
   RETURN_IF_ERROR(data_.CheckWorkers(request, is_chief, members));
   RETURN_IF_ERROR(admission_.CheckTraining(request, members, end));

@@ -204,8 +204,6 @@ class Coordinator {
   void AddTo(JobState& state, const CoordinatorWorker& worker) const;
   // The sender's record, which makes it a member.
   CoordinatorWorker& AdmitSender(const Sender& sender, absl::Time now);
-  // Of a job that is STOPPING or DONE: "epochs, at step 20".
-  std::string EndOfJob() const;
   void ExpelAllBut(const TaskKey& key, absl::Time now);
   absl::Status CheckWatched(const WatchRequest& request) const;
 

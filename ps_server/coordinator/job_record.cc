@@ -1,5 +1,7 @@
 #include "ps_server/coordinator/job_record.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace muster {
 
 bool SameProcess(const Sender& a, const Sender& b) {
@@ -22,6 +24,10 @@ const CoordinatorWorker* JobRecord::LiveChief() const {
                        SameProcess(holder->sender, chief_) &&
                        holder->IsActive();
   return is_live ? holder : nullptr;
+}
+
+std::string JobRecord::DescribeEnd() const {
+  return absl::StrCat(stop_reason_, ", at step ", budget_.steps());
 }
 
 void JobRecord::Say(std::string line) {

@@ -65,6 +65,8 @@ class JobRecord {
   // Why the job stops; "" if it does not.
   const std::string& stop_reason() const { return stop_reason_; }
   void Stop(std::string reason);
+  // "epochs, at step 20". REQUIRES: STOPPING or DONE.
+  std::string DescribeEnd() const;
   void ClearStop() { stop_reason_.clear(); }
 
   // The holder of the chief lease; incarnation 0 if nobody has it.
