@@ -16,7 +16,6 @@ from base import quiet_interrupt  # pylint: disable=unused-import
 
 import argparse
 import base64
-import glob
 import hashlib
 import os
 import re
@@ -98,14 +97,12 @@ def copy_python(package):
 def copy_binaries(bin_dir, package):
     """Returns the libraries that they need of this machine: {name: path}."""
     needed = {}
-    for name, (folder, rpath) in BINARIES.items():
+    for name, (folder, _) in BINARIES.items():
         source = os.path.join(bin_dir, name)
         if not os.path.isfile(source):
             raise Failure("no file at '%s'; leave out --no_build" % source)
         needed.update(libraries(source))
-        target = os.path.join(package, folder, os.path.basename(name))
-        strip(source, target)
-        patch(target, "--force-rpath", "--set-rpath", rpath)
+        strip(source, os.path.join(package, folder, os.path.basename(name)))
     return {name: path for name, path in needed.items()
             if not GLIBC.match(name) and not OF_MACHINE.match(name)}
 
@@ -120,23 +117,35 @@ def copy_libraries(needed, package):
             digest = hashlib.sha256(file.read()).hexdigest()[:8]
         names[name] = name.replace(".so", "-%s.so" % digest, 1)
         os.rename(target, os.path.join(package, "lib", names[name]))
-        patch(os.path.join(package, "lib", names[name]), "--force-rpath",
-              "--set-rpath", "$ORIGIN", "--set-soname", names[name])
     return names
 
 
-def binaries(package):
-    return [os.path.join(package, folder, os.path.basename(name))
-            for name, (folder, _) in BINARIES.items()]
-
-
-def rename_needed(path, names):
-    options = []
+def relocate(path, rpath, names, *options):
+    """Has the file find the libraries by their new names."""
+    # One after the other: patchelf 0.14 spoils what it does all this to at once.
+    patch(path, "--force-rpath", "--set-rpath", rpath, *options)
+    needed = []
     for name in output_of("patchelf", "--print-needed", path).split():
         if name in names:
-            options += ["--replace-needed", name, names[name]]
-    if options:
-        patch(path, *options)
+            needed += ["--replace-needed", name, names[name]]
+    if needed:
+        patch(path, *needed)
+
+
+def relocate_all(package, names):
+    """Returns the paths of programs and libraries."""
+    binaries = []
+    for name, (folder, rpath) in BINARIES.items():
+        binaries.append(os.path.join(package, folder, os.path.basename(name)))
+        relocate(binaries[-1], rpath, names)
+    shared = [os.path.join(package, "lib", name)
+              for name in sorted(names.values())]
+    for path in shared:
+        relocate(path, "$ORIGIN", names, "--set-soname",
+                 os.path.basename(path))
+    # Each library is wanted by one of them.
+    check_self_contained(binaries, package, allowed=OF_MACHINE)
+    return binaries + shared
 
 
 def platform_tag(paths):
@@ -199,11 +208,7 @@ def make(options, scratch):
     package = os.path.join(folder, "muster")
     copy_python(package)
     names = copy_libraries(copy_binaries(options.bin_dir, package), package)
-    parts = binaries(package) + sorted(
-        glob.glob(os.path.join(package, "lib", "*")))
-    for path in parts:
-        rename_needed(path, names)
-    check_self_contained(parts, package, allowed=OF_MACHINE)
+    parts = relocate_all(package, names)
     version = output_of(os.path.join(package, "bin", "ps_server"),
                         "--version").split()[1]
     tag = "py3-none-" + platform_tag(parts)
