@@ -19,7 +19,6 @@ import gzip
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -27,7 +26,7 @@ import tempfile
 from base.failure import Failure
 from base.launcher_flags import ROOT, add_binary_flags, local_path
 from shared_libraries import (GLIBC, check_self_contained, copy_plain,
-                              libraries, strip)
+                              libraries, patch, strip)
 
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
 PLAIN = ["LICENSE", "scripts/muster", "scripts/base/*.py", "scripts/hosts/*.py",
@@ -59,26 +58,13 @@ def parse_arguments(argv):
         description="Builds, and makes one tar with ps_server, worker, "
         "musterctl, scripts/muster and the libraries that they want, to be "
         "unpacked anywhere on a machine with glibc 2.36 or newer. The same "
-        "sources give the same bytes.")
+        "sources give the same bytes. `package.sh wheel` makes a wheel for "
+        "Python instead (package.sh wheel --help).")
     parser.add_argument("--out", type=local_path, metavar="FILE.tar.gz",
                         default="muster.tar.gz",
                         help="a new file (default muster.tar.gz)")
     add_binary_flags(parser)
     return parser.parse_args(argv)
-
-
-def patch(path, rpath):
-    """Sets where `path` looks for libraries first: beside itself, wherever
-    that is. DT_RPATH, unlike DT_RUNPATH, goes for libraries of libraries."""
-    command = ["patchelf", "--force-rpath", "--set-rpath", rpath, path]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True,
-                              check=False)
-    except OSError as error:
-        raise Failure("cannot start patchelf: %s; scripts/install_deps.sh "
-                      "installs it" % error) from None
-    if done.returncode != 0:
-        raise Failure("%s: %s" % (" ".join(command), done.stderr.strip()))
 
 
 def copy_programs(bin_dir, out):
@@ -90,12 +76,12 @@ def copy_programs(bin_dir, out):
         needed.update(libraries(source))
         target = os.path.join(out, "bin", os.path.basename(name))
         strip(source, target)
-        patch(target, "$ORIGIN/../lib")
+        patch(target, "--force-rpath", "--set-rpath", "$ORIGIN/../lib")
     for name, path in needed.items():
         if not GLIBC.match(name):
             target = os.path.join(out, "lib", name)
             strip(os.path.realpath(path), target)
-            patch(target, "$ORIGIN")
+            patch(target, "--force-rpath", "--set-rpath", "$ORIGIN")
 
 
 def _plain(entry):

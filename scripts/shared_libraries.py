@@ -1,7 +1,7 @@
 """Programs with their shared libraries, and files, in folders that are carried
 elsewhere.
 
-Part of gpu_bundle.py and package.py. Python 3 standard library only.
+Part of gpu_bundle.py, package.py and wheel.py. Python 3 standard library only.
 """
 
 import glob
@@ -45,6 +45,20 @@ def strip(source, target):
     os.chmod(target, 0o755)
 
 
+def patch(path, *options):
+    """Runs patchelf. DT_RPATH (--force-rpath), unlike DT_RUNPATH, goes for
+    libraries of libraries."""
+    command = ["patchelf", *options, path]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True,
+                              check=False)
+    except OSError as error:
+        raise Failure("cannot start patchelf: %s; scripts/install_deps.sh "
+                      "installs it" % error) from None
+    if done.returncode != 0:
+        raise Failure("%s: %s" % (" ".join(command), done.stderr.strip()))
+
+
 def libraries(binary):
     """The shared libraries that `binary` would be run with: {name: path}."""
     result = subprocess.run(["ldd", binary], capture_output=True, text=True,
@@ -64,13 +78,14 @@ def libraries(binary):
     return found
 
 
-def check_self_contained(programs, out, hint=""):
-    """Each finds every library in lib/ of the folder `out`, but for glibc;
-    `hint` is said of one that does not."""
+def check_self_contained(programs, out, hint="", allowed=GLIBC):
+    """Each finds every library in lib/ of the folder `out`, but for glibc and
+    those of `allowed` names; `hint` is said of one that does not."""
     lib = os.path.realpath(os.path.join(out, "lib"))
     for program in programs:
         for name, path in libraries(program).items():
-            if not GLIBC.match(name) and os.path.dirname(
-                    os.path.realpath(path)) != lib:
+            if GLIBC.match(name) or allowed.match(name):
+                continue
+            if os.path.dirname(os.path.realpath(path)) != lib:
                 raise Failure("%s would take %s from %s%s" % (
                     program, name, path, hint))

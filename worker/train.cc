@@ -29,14 +29,13 @@
 #include "common/rpc/incarnation.h"
 #include "common/rpc/link_choice.h"
 #include "common/rpc/protocol.h"
-#include "common/rpc/server/listen_address.h"
 #include "common/rpc/server/task_flags.h"
 #include "common/tls/certs_folder.h"
 #include "common/tls/task_keys.h"
 #include "spdlog/spdlog.h"
-#include "worker/client/link/grpc_coordination_link.h"
 #include "worker/task/assigned_index.h"
 #include "worker/task/evaluator_task.h"
+#include "worker/task/network_check.h"
 #include "worker/task/signal_target.h"
 #include "worker/task/worker_options.h"
 #include "worker/training/any_workers.h"
@@ -121,24 +120,6 @@ absl::StatusOr<ResolvedCluster> ResolveOwnCluster() {
 bool IsNetworkTrusted() {
   return absl::GetFlag(FLAGS_allow_insecure_network) ||
          !absl::GetFlag(FLAGS_certs_dir).empty();
-}
-
-// The own address, or --bind; "" to serve nothing. Everything that this process
-// connects to or listens on is on this machine, or has keys, or the user said
-// that the network is to be trusted.
-absl::StatusOr<std::string> CheckNetwork(const ResolvedCluster& cluster) {
-  const bool trusted = IsNetworkTrusted();
-  for (const std::string& address : cluster.spec.ps_addresses()) {
-    RETURN_IF_ERROR(CheckConnectAddress(address, trusted));
-  }
-  if (cluster.spec.empty()) return "";
-  const std::string bind = absl::GetFlag(FLAGS_bind);
-  // The cluster may not list the evaluator; then it serves no health.
-  const auto own = cluster.spec.AddressOf(cluster.task);
-  if (!own.ok() && bind.empty()) return "";
-  RETURN_IF_ERROR(
-      CheckOthersCanCome(cluster.spec, cluster.task, bind, Reporter(&LogLine)));
-  return ChooseListenAddress(own.value_or(""), bind, trusted);
 }
 
 // Null without --certs_dir.
@@ -250,7 +231,10 @@ absl::StatusOr<Options> MakeTaskOptions(const ResolvedCluster& cluster,
   options.reporter = std::move(output.reporter);
   options.show_live = std::move(output.show_live);
   ASSIGN_OR_RETURN(options.device_choice, DeviceFlags());
-  ASSIGN_OR_RETURN(options.listen_address, CheckNetwork(cluster));
+  ASSIGN_OR_RETURN(options.listen_address,
+                   CheckNetwork(cluster.spec, cluster.task,
+                                {absl::GetFlag(FLAGS_bind), IsNetworkTrusted()},
+                                Reporter(&LogLine)));
   ASSIGN_OR_RETURN(const ComputeThreads threads,
                    SetUpCores(cluster, options.training.input()));
   options.compute_threads = threads.count;
@@ -342,14 +326,11 @@ absl::StatusOr<AssignTaskReply> OwnIndex(const ClusterSpec& cluster,
   worker.max_wait = absl::GetFlag(FLAGS_max_wait);
   worker.reporter = Reporter(&LogLine);
   worker.clock = &clock;
-  RETURN_IF_ERROR(CheckConnectAddress(worker.ps_address, IsNetworkTrusted()));
+  worker.is_network_trusted = IsNetworkTrusted();
   SignalTarget target;
   const StopSignals signals([&target](int signal) { target.OnSignal(signal); },
                             worker.reporter);
-  GrpcCoordinationLink ps_0(
-      {TaskName(MakeTaskId(kPsJob, 0)), worker.ps_address},
-      InsecureCredentials().channel_to(kPsJob, 0));
-  return AcquireIndex(worker, &ps_0);
+  return AcquireIndex(worker);
 }
 
 // Gives the task its number, or returns how its job has ended; "" if it has

@@ -1,5 +1,7 @@
 #include "ps_server/coordinator/job_record.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace muster {
 
 bool SameProcess(const Sender& a, const Sender& b) {

@@ -41,7 +41,8 @@ enum {
   MUSTER_ERROR_UNAVAILABLE = 4,
   /* All else: exit code 1. */
   MUSTER_ERROR_FAILED = 5,
-  /* A call in the child of a fork, or after muster_close. */
+  /* A call in the child of a fork. Its muster_await says MUSTER_OVER, its
+   * muster_close frees nothing and returns 1. */
   MUSTER_ERROR_FORKED = 6,
 };
 

@@ -2,12 +2,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/base/stopped_error.h"
 #include "common/base/wait_reporter.h"
+#include "common/cluster/task_id.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/call_table.h"
+#include "common/rpc/credentials.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/server/listen_address.h"
 #include "worker/client/link/blocking_call.h"
+#include "worker/client/link/grpc_coordination_link.h"
 #include "worker/session/peer_table.h"
 
 namespace muster {
@@ -36,11 +42,16 @@ absl::Status Refusal(const absl::Status& status, const std::string& ps) {
                    advice.empty() ? "" : "; ", advice));
 }
 
-void Pause(const Clock& clock, absl::Duration duration) {
+// Returns whether the worker is stopped.
+bool Pause(const UnnumberedWorker& worker, absl::Duration duration) {
+  if (worker.latch != nullptr) {
+    return worker.latch->WaitFor(duration).has_value();
+  }
   absl::Mutex mu;
   const bool never = false;
   absl::MutexLock lock(&mu);
-  clock.Await(&mu, absl::Condition(&never), duration);
+  worker.clock->Await(&mu, absl::Condition(&never), duration);
+  return false;
 }
 
 }  // namespace
@@ -68,8 +79,19 @@ absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker,
     }
     const std::string line = waiting.WaitFor(missing, now);
     if (!line.empty()) worker.reporter.Info(line);
-    Pause(*worker.clock, backoff.Next());
+    if (Pause(worker, backoff.Next())) {
+      return StoppedError(absl::StrCat("waiting for ", missing));
+    }
   }
+}
+
+absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker) {
+  RETURN_IF_ERROR(
+      CheckConnectAddress(worker.ps_address, worker.is_network_trusted));
+  GrpcCoordinationLink ps_0(
+      {TaskName(MakeTaskId(kPsJob, 0)), worker.ps_address},
+      InsecureCredentials().channel_to(kPsJob, 0));
+  return AcquireIndex(worker, &ps_0);
 }
 
 }  // namespace muster

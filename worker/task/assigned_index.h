@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/reporter.h"
+#include "common/process/stop_latch.h"
 #include "common/rpc/link.h"
 #include "proto/coordination_service.pb.h"
 
@@ -24,13 +25,22 @@ struct UnnumberedWorker {
   absl::Duration max_wait = absl::Hours(2);
   Reporter reporter;
   const Clock* clock = nullptr;
+  // Ends the wait; may be null.
+  StopLatch* latch = nullptr;
+  // As NetworkChoice's.
+  bool is_network_trusted = false;
 };
 
 // Asks ps task 0 for the worker's index in its job, over `ps_0`, or whether the
 // job is at its end; waits for it as a worker waits for its ps tasks, and says
-// so. Errors: Unavailable after max_wait; the refusals of ps task 0.
+// so. Errors: Unavailable after max_wait; stopped (IsStopped) once the latch
+// is; the refusals of ps task 0.
 absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker,
                                              Link* ps_0);
+
+// The same over a link of its own, without keys. Errors: also those of
+// CheckConnectAddress.
+absl::StatusOr<AssignTaskReply> AcquireIndex(const UnnumberedWorker& worker);
 
 }  // namespace muster
 

@@ -8,28 +8,22 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/escape.h"
 #include "common/base/fingerprint.h"
-#include "common/base/max_count.h"
 #include "common/base/read_file.h"
 #include "common/base/status_macros.h"
-#include "common/cluster/placement_strategy.h"
-#include "common/codec/codec.h"
 #include "common/config/local_path.h"
 #include "common/config/name_pattern.h"
 #include "common/config/text_format.h"
-#include "common/optimizer/scale_learning_rate.h"
-#include "common/optimizer/update_rule.h"
 #include "common/rpc/protocol.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "worker/input/input_threads.h"
 #include "worker/model/expand_blocks.h"
-#include "worker/tower/gradient_clipper.h"
-#include "worker/training/replication_settings.h"
+#include "worker/training/check_range.h"
 #include "worker/training/schedule_length.h"
 #include "worker/training/training_override.h"
+#include "worker/training/without_model.h"
 
 namespace muster {
 namespace {
@@ -38,19 +32,11 @@ using ::google::protobuf::FieldDescriptor;
 
 // Far more rows than any machine's memory holds of them.
 constexpr int64_t kMaxBatchSize = 1 << 24;
-constexpr int64_t kMaxAccumulateBatches = 1 << 16;
 // The rows of an evaluation's batch where the global batch is all that is
 // known: that is divided in training, and may be too large for one model.
 constexpr int64_t kMostEvaluationRows = 512;
 constexpr int64_t kMaxPrefetch = 1024;
 constexpr int64_t kDefaultPrefetch = 2;
-constexpr int32_t kDefaultKeep = 5;
-constexpr double kDefaultMaxSaveSeconds = 300;
-constexpr int32_t kDefaultMaxRefusals = 3;
-constexpr int64_t kDefaultSummarySteps = 100;
-constexpr int32_t kDefaultSummaryImages = 3;
-// More than a page shows.
-constexpr int32_t kMaxSummaryImages = 100;
 // The text's share of a message, which has room for more.
 constexpr int64_t kMaxTextBytes = kMaxPartBytes;
 
@@ -93,32 +79,7 @@ void FillDefaults(TrainingSpec* spec) {
   InputSpec* input = spec->mutable_input();
   if (!input->has_shuffle()) input->set_shuffle(true);
   if (!input->has_prefetch()) input->set_prefetch(kDefaultPrefetch);
-  ScheduleSpec* schedule = spec->mutable_optimizer()->mutable_schedule();
-  if (schedule->name().empty()) schedule->set_name("constant");
-  ReplicationSpec* replication = spec->mutable_replication();
-  if (replication->mode_case() == ReplicationSpec::MODE_NOT_SET) {
-    replication->mutable_async();
-  }
-  PlacementSpec* placement = spec->mutable_placement();
-  if (placement->strategy().empty()) placement->set_strategy("round_robin");
-  PartitionSpec* partition = placement->mutable_partition();
-  if (partition->kind_case() == PartitionSpec::KIND_NOT_SET) {
-    partition->mutable_auto_();
-  }
-  CheckpointSpec* checkpoint = spec->mutable_checkpoint();
-  if (checkpoint->keep() == 0) checkpoint->set_keep(kDefaultKeep);
-  if (checkpoint->max_save_seconds() == 0) {
-    checkpoint->set_max_save_seconds(kDefaultMaxSaveSeconds);
-  }
-  SummarySpec* summary = spec->mutable_summary();
-  if (!summary->has_every_steps()) {
-    summary->set_every_steps(kDefaultSummarySteps);
-  }
-  if (!summary->has_images()) summary->set_images(kDefaultSummaryImages);
-  NonFiniteSpec* non_finite = spec->mutable_non_finite();
-  if (non_finite->max_refusals() == 0) {
-    non_finite->set_max_refusals(kDefaultMaxRefusals);
-  }
+  FillDefaultsWithoutModel(spec);
   ComputeSpec* compute = spec->mutable_compute();
   if (!compute->has_tf32()) compute->set_tf32(true);
   if (!compute->has_cuda_graphs()) compute->set_cuda_graphs(true);
@@ -129,28 +90,6 @@ void FillDefaults(TrainingSpec* spec) {
             ? input->batch_size()
             : std::min(input->global_batch_size(), kMostEvaluationRows));
   }
-}
-
-template <typename T>
-absl::Status CheckRange(absl::string_view field, T value, T min, T max,
-                        absl::string_view wanted) {
-  // Written so that NaN fails.
-  if (value >= min && value <= max) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " must be ", wanted, ", found ", value));
-}
-
-absl::Status CheckNotNegative(absl::string_view field, int64_t value) {
-  return CheckRange<int64_t>(field, value, 0, INT64_MAX, "0 or more");
-}
-
-absl::Status CheckCount(absl::string_view field, int64_t value) {
-  return CheckRange<int64_t>(field, value, 0, kMaxCount,
-                             absl::StrCat("from 0 (not set) to ", kMaxCount));
-}
-
-absl::Status CheckFiniteNotNegative(absl::string_view field, double value) {
-  return CheckRange<double>(field, value, 0, 1e15, "0 or more and finite");
 }
 
 absl::Status ValidateModel(const ModelSpec& model) {
@@ -178,45 +117,6 @@ absl::Status ValidateBatchSize(const InputSpec& input) {
       global ? "input.global_batch_size" : "input.batch_size",
       global ? input.global_batch_size() : input.batch_size(), 1, kMaxBatchSize,
       absl::StrCat("from 1 to ", kMaxBatchSize));
-}
-
-// How many rows an update will have is not known yet; those of reference make
-// the rate that is written. Nor how many updates an epoch will have.
-absl::Status ValidateOptimizer(OptimizerSpec optimizer, const StopSpec& stop) {
-  RETURN_IF_ERROR(FitScheduleToTraining(stop, {/*rows=*/1}, &optimizer));
-  ASSIGN_OR_RETURN(
-      const ScaledOptimizer scaled,
-      ScaleLearningRate(
-          optimizer, std::max<int64_t>(optimizer.reference_batch_size(), 1)));
-  return CreateUpdateRule(scaled.spec).status();
-}
-
-absl::Status ValidateGradient(const GradientSpec& gradient) {
-  RETURN_IF_ERROR(CheckRange<int64_t>(
-      "gradient.accumulate_batches", gradient.accumulate_batches(), 0,
-      kMaxAccumulateBatches,
-      absl::StrCat("from 0 to ", kMaxAccumulateBatches)));
-  RETURN_IF_ERROR(GradientClipper::Create(gradient.clip()).status());
-  if (gradient.error_feedback() && gradient.codec().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "gradient.error_feedback keeps what a codec takes from a gradient, but "
-        "gradient.codec is not set: set it to one of ",
-        absl::StrJoin(CodecRegistry::Names(), ", "),
-        ", or leave error_feedback out"));
-  }
-  return Annotate(FindCodec(gradient.codec()).status(), "gradient.codec");
-}
-
-absl::Status ValidatePull(const TrainingSpec& spec) {
-  const std::string& codec = spec.pull().codec();
-  RETURN_IF_ERROR(Annotate(FindCodec(codec).status(), "pull.codec"));
-  if (codec.empty() || !PullsInPlace(spec.replication())) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "pull.codec is \"", codec,
-      "\", but with replication.async.pull: IN_PLACE no values are sent; leave "
-      "one of them out"));
 }
 
 absl::Status ValidateInput(const InputSpec& input) {
@@ -297,9 +197,6 @@ absl::Status CheckEvaluates(absl::string_view goal, const TrainingSpec& spec) {
 
 absl::Status ValidateStop(const TrainingSpec& spec) {
   const StopSpec& stop = spec.stop();
-  RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps()));
-  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.epochs", stop.epochs()));
-  RETURN_IF_ERROR(CheckFiniteNotNegative("stop.seconds", stop.seconds()));
   RETURN_IF_ERROR(CheckRange<double>("stop.target_accuracy",
                                      stop.target_accuracy(), 0, 1,
                                      "from 0 to 1 (0.9 means 90 %)"));
@@ -336,39 +233,11 @@ absl::Status ValidateLogTensors(const LogTensorsSpec& log) {
   return NamePattern::Create("log_tensors.pattern", log.pattern()).status();
 }
 
-absl::Status ValidateNonFinite(const NonFiniteSpec& non_finite) {
-  if (non_finite.max_refusals() >= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "non_finite.max_refusals must be 1 or more, found ",
-      non_finite.max_refusals(), "; non_finite.allow turns the refusing off"));
-}
-
-absl::Status ValidateSummary(const SummarySpec& summary) {
-  RETURN_IF_ERROR(
-      CheckNotNegative("summary.every_steps", summary.every_steps()));
-  RETURN_IF_ERROR(CheckNotNegative("summary.histograms_every_steps",
-                                   summary.histograms_every_steps()));
-  return CheckRange<int32_t>(
-      "summary.images", summary.images(), 0, kMaxSummaryImages,
-      absl::StrCat("from 0 (none) to ", kMaxSummaryImages));
-}
-
-absl::Status ValidatePeriods(const TrainingSpec& spec) {
-  const CheckpointSpec& checkpoint = spec.checkpoint();
-  RETURN_IF_ERROR(
-      CheckNotNegative("checkpoint.every_steps", checkpoint.every_steps()));
-  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.every_seconds",
-                                         checkpoint.every_seconds()));
-  RETURN_IF_ERROR(CheckRange<int32_t>("checkpoint.keep", checkpoint.keep(), 1,
-                                      INT32_MAX, "1 or more"));
-  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.keep_every_hours",
-                                         checkpoint.keep_every_hours()));
-  RETURN_IF_ERROR(CheckFiniteNotNegative("checkpoint.max_save_seconds",
-                                         checkpoint.max_save_seconds()));
-  RETURN_IF_ERROR(ValidateSummary(spec.summary()));
+absl::Status ValidateEvaluation(const TrainingSpec& spec) {
   RETURN_IF_ERROR(CheckNotNegative("evaluation.every_steps",
                                    spec.evaluation().every_steps()));
-  if (checkpoint.has_keep_best() && spec.evaluation().every_steps() == 0) {
+  if (spec.checkpoint().has_keep_best() &&
+      spec.evaluation().every_steps() == 0) {
     return absl::InvalidArgumentError(
         "checkpoint.keep_best is set but evaluation.every_steps is 0, so that "
         "only the last model would be evaluated: set evaluation.every_steps to "
@@ -377,8 +246,7 @@ absl::Status ValidatePeriods(const TrainingSpec& spec) {
   RETURN_IF_ERROR(CheckRange<int64_t>(
       "evaluation.batch_size", spec.evaluation().batch_size(), 1, kMaxBatchSize,
       absl::StrCat("from 1 to ", kMaxBatchSize)));
-  RETURN_IF_ERROR(ValidateLogTensors(spec.log_tensors()));
-  return ValidateStop(spec);
+  return ValidateLogTensors(spec.log_tensors());
 }
 
 void SortAttrs(google::protobuf::RepeatedPtrField<Attr>* attrs) {
@@ -422,15 +290,9 @@ absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
   RETURN_IF_ERROR(ValidateInput(spec.input()));
   RETURN_IF_ERROR(ValidateClassWeights(spec));
   RETURN_IF_ERROR(ValidateStream(spec));
-  RETURN_IF_ERROR(
-      Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
-  RETURN_IF_ERROR(ValidateReplication(spec.replication()));
-  RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
-  RETURN_IF_ERROR(ValidatePull(spec));
-  RETURN_IF_ERROR(Annotate(CreatePlacementStrategy(spec.placement()).status(),
-                           "placement"));
-  RETURN_IF_ERROR(ValidateNonFinite(spec.non_finite()));
-  return ValidatePeriods(spec);
+  RETURN_IF_ERROR(ValidateWithoutModel(spec));
+  RETURN_IF_ERROR(ValidateEvaluation(spec));
+  return ValidateStop(spec);
 }
 
 TrainingSpec SemanticPart(TrainingSpec spec) {

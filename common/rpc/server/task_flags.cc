@@ -1,7 +1,5 @@
 #include "common/rpc/server/task_flags.h"
 
-#include <cstdlib>
-
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
@@ -72,11 +70,6 @@ CommandLineOptions TaskCommandLine(absl::string_view program) {
                                  kProtocolVersion, ")");
   options.path_flags = {"cluster", "certs_dir"};
   return options;
-}
-
-std::string Environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 ClusterOptions ClusterFlags() {

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/config/command_line.h"
+#include "common/process/environment.h"
 
 ABSL_DECLARE_FLAG(std::string, bind);
 ABSL_DECLARE_FLAG(std::string, certs_dir);
@@ -29,9 +30,6 @@ FlagGroup LogFlagGroup();
 // Options of `program` with its version, and with what all programs say of
 // the paths among the flags of this file.
 CommandLineOptions TaskCommandLine(absl::string_view program);
-
-// The environment variable; "" if it is not set.
-std::string Environment(const char* name);
 
 // The cluster flags and TF_CONFIG; the program adds what it can do.
 ClusterOptions ClusterFlags();

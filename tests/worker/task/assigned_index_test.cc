@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/stopped_error.h"
+#include "common/process/stop_latch.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "gmock/gmock.h"
@@ -69,10 +71,12 @@ class AssignedIndexTest : public ::testing::Test {
     worker.max_wait = absl::Minutes(1);
     worker.reporter = lines_.reporter();
     worker.clock = &clock_;
+    worker.latch = latch_;
     return AcquireIndex(worker, ps);
   }
 
   ReportedLines lines_;
+  StopLatch* latch_ = nullptr;
 
  private:
   ImpatientClock clock_;
@@ -152,6 +156,24 @@ TEST_F(AssignedIndexTest, ARefusal_EndsTheWaitAtOnce) {
                        AllOf(HasSubstr("refused: no such call"),
                              HasSubstr(std::string(kOtherProtocolAdvice)))));
   EXPECT_EQ(ps.calls(), 1);
+}
+
+TEST_F(AssignedIndexTest, StoppedLatch_EndsTheWait) {
+  StopLatch latch;
+  latch.Stop({143, "signal 15"});
+  latch_ = &latch;
+  FakePs0 ps([](const AssignTaskRequest&) -> absl::StatusOr<AssignTaskReply> {
+    return absl::UnavailableError("nobody listens");
+  });
+  EXPECT_TRUE(IsStopped(Acquire(&ps).status()));
+  EXPECT_EQ(ps.calls(), 1);
+}
+
+TEST_F(AssignedIndexTest, APsOnAnotherMachine_IsNotAskedWithoutTrust) {
+  UnnumberedWorker worker;
+  worker.ps_address = "192.0.2.1:2222";
+  EXPECT_THAT(AcquireIndex(worker),
+              StatusIs(absl::StatusCode::kUnauthenticated));
 }
 
 }  // namespace

@@ -84,9 +84,15 @@ void Bilinear::Across(const float* __restrict line,
   }
 }
 
+// No template, whose static a shared library would show (libmuster.so).
+Bilinear::Lines& Bilinear::LinesOfThread() {
+  thread_local Lines lines;
+  return lines;
+}
+
 template <typename T>
 void Bilinear::Scale(const T* src, T* dst) const {
-  thread_local Lines lines;
+  Lines& lines = LinesOfThread();
   const size_t size = LineSize(dst_size_.columns);
   for (auto* line : {&lines.upper, &lines.lower, &lines.blended}) {
     line->resize(size);

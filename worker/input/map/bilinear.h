@@ -34,6 +34,7 @@ class Bilinear {
   };
   // A thread's lines of float32.
   struct Lines;
+  static Lines& LinesOfThread();
 
   static std::vector<Neighbours> FindNeighbours(int64_t src_size,
                                                 int64_t dst_size);

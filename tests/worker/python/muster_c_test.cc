@@ -1,0 +1,169 @@
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/python/muster.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Nobody listens there.
+constexpr char kSpec[] =
+    "ps_hosts: 'localhost:1' worker_hosts: 'any' task_index: '0' "
+    "tensor { name: 'w' shape: 2 } tensor { name: 'b' shape: 1 } "
+    "training { optimizer { name: 'sgd' attr { name: 'learning_rate' f: 1 } } "
+    "stop { steps: 2 } } ";
+
+class MusterCTest : public ::testing::Test {
+ protected:
+  muster_job* Start(const std::string& spec = kSpec) {
+    return muster_start(spec.c_str(), values_, &error_);
+  }
+
+  float w_[2] = {};
+  float b_[1] = {};
+  float* values_[2] = {w_, b_};
+  int error_ = -1;
+};
+
+TEST_F(MusterCTest, VersionAndInterface_AreThoseOfTheHeader) {
+  EXPECT_STREQ(muster_version(), "0.1.0");
+  EXPECT_EQ(muster_abi(), MUSTER_ABI);
+}
+
+TEST_F(MusterCTest, ResolvedTask_IsTheSpecs) {
+  muster_task task;
+  ASSERT_EQ(muster_resolve(kSpec, &task), MUSTER_OK) << muster_error();
+  EXPECT_STREQ(task.job, "worker");
+  EXPECT_EQ(task.index, 0);
+  EXPECT_EQ(task.is_chief, 1);
+  EXPECT_EQ(task.num_ps, 1);
+  EXPECT_EQ(task.num_workers, 0);
+  ASSERT_EQ(muster_resolve("ps_hosts: 'localhost:1' task_index: '1' "
+                           "worker_hosts: 'localhost:2,localhost:3'",
+                           &task),
+            MUSTER_OK)
+      << muster_error();
+  EXPECT_EQ(task.is_chief, 0);
+  EXPECT_EQ(task.num_workers, 2);
+}
+
+TEST_F(MusterCTest, Null_IsAConfigurationError) {
+  muster_task task;
+  muster_step step;
+  EXPECT_EQ(muster_resolve(nullptr, &task), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "spec is NULL");
+  EXPECT_EQ(muster_resolve(kSpec, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_start(kSpec, nullptr, nullptr), nullptr);
+  EXPECT_STREQ(muster_error(), "values is NULL");
+  float* values[] = {w_, nullptr};
+  EXPECT_EQ(muster_start(kSpec, values, &error_), nullptr);
+  EXPECT_EQ(error_, MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "values[1] is NULL");
+  EXPECT_EQ(muster_await(nullptr, 0, &step), MUSTER_OVER);
+  EXPECT_EQ(muster_await(nullptr, 0, nullptr), MUSTER_OVER);
+  EXPECT_EQ(muster_rows(nullptr, 0, nullptr, 0, nullptr), -1);
+  EXPECT_EQ(muster_push(nullptr, nullptr, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_stop(nullptr, 0), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_save(nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_log(nullptr, "a", 0), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_close(nullptr), 1);
+}
+
+TEST_F(MusterCTest, ErrorText_IsThatOfTheThread) {
+  EXPECT_EQ(muster_resolve("no such field", nullptr), MUSTER_ERROR_CONFIG);
+  muster_task task;
+  EXPECT_EQ(muster_resolve("no_such: 1", &task), MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("no_such"));
+  std::thread([] { EXPECT_STREQ(muster_error(), ""); }).join();
+  EXPECT_EQ(muster_resolve(kSpec, &task), MUSTER_OK);
+  EXPECT_STREQ(muster_error(), "");
+}
+
+TEST_F(MusterCTest, OtherMachineWithoutKeys_IsASecurityError) {
+  EXPECT_EQ(Start("ps_hosts: '192.0.2.1:1' task_index: 'any' tensor { name: "
+                  "'w' } training { optimizer { name: 'sgd' } }"),
+            nullptr);
+  EXPECT_EQ(error_, MUSTER_ERROR_SECURITY) << muster_error();
+}
+
+TEST_F(MusterCTest, JobWithoutItsPs_WaitsAndIsStopped) {
+  muster_job* const job = Start();
+  ASSERT_NE(job, nullptr) << muster_error();
+  EXPECT_EQ(error_, MUSTER_OK);
+  muster_step step;
+  EXPECT_EQ(muster_await(job, 1, &step), MUSTER_WAITING);
+  EXPECT_EQ(step.state, MUSTER_WAITING);
+  const float* gradients[] = {w_, nullptr};
+  EXPECT_EQ(muster_push(job, gradients, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_rows(job, 0, nullptr, 0, nullptr), -1);
+  EXPECT_EQ(muster_log(job, "figure", 1), MUSTER_OK);
+  EXPECT_EQ(muster_save(job), MUSTER_OK);
+  EXPECT_EQ(muster_stop(job, SIGINT), MUSTER_OK);
+  while (muster_await(job, 1000, &step) == MUSTER_WAITING) continue;
+  EXPECT_EQ(step.state, MUSTER_OVER);
+  EXPECT_EQ(muster_close(job), 128 + SIGINT);
+}
+
+TEST_F(MusterCTest, ChildOfAFork_IsRefusedByEachCallAndMayEnd) {
+  muster_job* const job = Start();
+  ASSERT_NE(job, nullptr) << muster_error();
+  const pid_t child = fork();
+  if (child == 0) {
+    muster_step step;
+    muster_task task;
+    const bool refused = muster_await(job, 1000, &step) == MUSTER_OVER &&
+                         std::strstr(muster_error(), "forked") != nullptr &&
+                         muster_resolve(kSpec, &task) == MUSTER_ERROR_FORKED &&
+                         Start() == nullptr && error_ == MUSTER_ERROR_FORKED &&
+                         muster_stop(job, 0) == MUSTER_ERROR_FORKED &&
+                         muster_close(job) == 1;
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  muster_step step;
+  EXPECT_EQ(muster_await(job, 1, &step), MUSTER_WAITING);
+  muster_stop(job, SIGINT);
+  muster_close(job);
+}
+
+TEST_F(MusterCTest, SignalsOfTheJobsThreads_AreTheProgramsThreads) {
+  muster_job* const job = Start();
+  ASSERT_NE(job, nullptr) << muster_error();
+  sigset_t mine;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mine);
+  EXPECT_EQ(sigismember(&mine, SIGTERM), 0);
+  int others = 0;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string text((std::istreambuf_iterator<char>(status)), {});
+    if (task.path().filename() == std::to_string(getpid())) continue;
+    ++others;
+    // SIGTERM is 15.
+    EXPECT_THAT(text,
+                ::testing::ContainsRegex(
+                    "SigBlk:\t[0-9a-f]*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\n"));
+  }
+  EXPECT_GT(others, 0);
+  muster_stop(job, SIGINT);
+  muster_close(job);
+}
+
+}  // namespace
+}  // namespace muster
