@@ -30,7 +30,7 @@ from base.launcher_flags import ROOT, add_binary_flags, local_path
 from shared_libraries import (GLIBC, check_self_contained, found, libraries,
                               patch, strip)
 
-PYTHON = "worker/python/muster/*.py*"
+PYTHON = "worker/python/muster/*py*"
 # Where each lies in the package, and finds lib/ from there.
 BINARIES = {
     "worker/python/libmuster.so": ("", "$ORIGIN/lib"),

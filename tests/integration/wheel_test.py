@@ -61,6 +61,7 @@ class WheelTest(harness.TestCase):
                 packed.read(info + "RECORD").decode().splitlines())]
         self.assertEqual(sorted(listed), sorted(names))
         self.assertIn("muster/__init__.py", names)
+        self.assertIn("muster/py.typed", names)
         self.assertFalse([name for name in names if "/worker" in name])
 
     def check_installed(self, wheel):

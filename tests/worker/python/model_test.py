@@ -38,11 +38,11 @@ class ModelTest(unittest.TestCase):
         with self.model("adam", 0.25, steps=3) as model:
             self.assertEqual((model.step, model.global_step), (1, 10))
             while not model.done:
-                model.push_pull(gradients, loss=2.0, examples=4, correct=3)
+                model.push_pull(gradients, loss=2.0)
                 self.assertEqual(model.staleness, 0.5)
             model.push_pull(gradients)
         self.assertEqual((self.w.tolist(), float(self.b)), ([2, 3], -0.5))
-        self.assertEqual(self.library.reports, [(2.0, 4, 3, 1.0)] * 3)
+        self.assertEqual(self.library.reports, [(2.0, -1, -1, 1.0)] * 3)
         self.assertIn('optimizer { name: "adam" attr { name: "learning_rate" '
                       "f: 0.25 } }", self.library.spec)
 
@@ -51,13 +51,13 @@ class ModelTest(unittest.TestCase):
         model = self.model(rows=8, batch_size=3, epochs=1)
         self.assertIn("epoch_rows: 8\nstep_rows: 3\n", self.library.spec)
         self.assertEqual((model.rows().tolist(), model.epoch), ([4, 2, 7], 2))
-        model.push_pull({"w": None, "b": None})
+        model.push_pull({"w": None, "b": None}, examples=2, correct=1)
         self.assertEqual(model.rows().tolist(), [1])
         model.push_pull({"w": None, "b": None})
         model.push_pull({"w": None, "b": None})
         self.assertEqual(model.rows().tolist(), [])
         self.assertEqual([report[1] for report in self.library.reports],
-                         [3, 1, 1])
+                         [2, 1, 1])
 
     def test_state_and_settings_of_the_rule_are_told(self):
         self.model(("momentum", {"momentum": 0.5}), 0.1, state=["b"])
@@ -82,7 +82,10 @@ class ModelTest(unittest.TestCase):
         self.assert_refused("did you mean 'epochs'", self.model, epoch=2)
         self.assert_refused("state: wanted one of w, b, found 'c'", self.model,
                             state=["c"])
-        self.assert_refused("nobody deals rows", self.model().rows)
+        model = self.model()
+        self.assert_refused("nobody deals rows", model.rows)
+        self.assert_refused("examples=4, but nobody", model.push_pull,
+                            {"w": None, "b": None}, examples=4)
 
     def test_one_that_cannot_start_leaves_room_for_another(self):
         self.library.failures["start"] = 1
