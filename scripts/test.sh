@@ -81,6 +81,7 @@ full_targets=(
   //tests/full:package_test
   //tests/full:slurm_test
   //tests/full:ssh_test
+  //tests/full:torch_training_test
   //tests/worker/model:resnet_float64_test
   //tests/worker/python:torch_optimizer_test
   //tests/worker/python:torch_shard_test
