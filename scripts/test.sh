@@ -81,7 +81,10 @@ full_targets=(
   //tests/full:package_test
   //tests/full:slurm_test
   //tests/full:ssh_test
+  //tests/full:torch_training_test
   //tests/worker/model:resnet_float64_test
+  //tests/worker/python:torch_optimizer_test
+  //tests/worker/python:torch_shard_test
 )
 if [ -n "$full" ]; then
   arguments+=(--nocache_test_results --test_output=all --test_timeout=3600)
@@ -106,7 +109,8 @@ case "${targets[*]}" in
       scripts/sweep/requirements.txt)
     ;;
 esac
-[ -z "$full" ] || requirements+=(tests/full/requirements.txt)
+[ -z "$full" ] || requirements+=(tests/full/requirements.txt
+  tests/benchmark/peers/torch_requirements.txt)
 if [ "${#requirements[@]}" -gt 0 ]; then
   [ -z "${XDG_CACHE_HOME-}" ] ||
     arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")

@@ -7,7 +7,8 @@ def integration_test(
         size = "medium",
         tags = [],
         target_compatible_with = [],
-        runner = "//tests/integration:run_python.sh"):
+        runner = "//tests/integration:run_python.sh",
+        args = []):
     """Runs NAME.py, which uses harness.py, with `programs` and `data` beside it.
 
     Args:
@@ -18,12 +19,13 @@ def integration_test(
       tags: Bazel's, besides "integration".
       target_compatible_with: Bazel's.
       runner: the script that starts it.
+      args: the script's, after the program's module.
     """
     native.sh_test(
         name = name,
         size = size,
         srcs = [runner],
-        args = [native.package_name().replace("/", ".") + "." + name],
+        args = [native.package_name().replace("/", ".") + "." + name] + args,
         data = [
             name + ".py",
             "//tests/integration:harness.py",
@@ -51,5 +53,27 @@ def numpy_test(name, data = [], **kwargs):
         ],
         runner = "//tests/integration:run_numpy.sh",
         tags = ["no-sandbox", "requires-network"],
+        **kwargs
+    )
+
+def torch_test(name, data = [], **kwargs):
+    """As integration_test, of muster.torch, in a Python with PyTorch: one of
+    `scripts/test.sh --full`, which lists them.
+
+    Args:
+      name: the stem of the Python file.
+      data: as integration_test's, besides the package.
+      **kwargs: passed on.
+    """
+    integration_test(
+        name = name,
+        data = data + [
+            "//scripts/base:python_environment.py",
+            "//tests/benchmark/peers:torch_requirements.txt",
+            "//worker/python:package",
+        ],
+        runner = "//tests/integration:run_numpy.sh",
+        args = ["tests/benchmark/peers/torch_requirements.txt"],
+        tags = ["full", "manual", "no-sandbox", "requires-network"],
         **kwargs
     )

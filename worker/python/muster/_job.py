@@ -9,8 +9,8 @@ import signal
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import (Any, Dict, List, NamedTuple, Optional, Sequence, Tuple,
-                    Type, Union)
+from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional,
+                    Sequence, Tuple, Type, Union)
 
 import numpy
 
@@ -126,6 +126,10 @@ class Job:
         self._kept: List[Any] = []
         self._kept_gradients: Any = None
         self._step_rows = 0
+        # Of muster.torch: starts the job with the optimizer's tensors, and
+        # with the rows of `shard`, as arguments of `start`.
+        self.starter: Optional[Callable[[], None]] = None
+        self.dealing: Dict[str, Any] = {}
         task = _library.Task()
         self._check(self._library.muster_resolve(program_text(settings),
                                                  ctypes.byref(task)))
@@ -179,6 +183,12 @@ class Job:
         the program's own."""
         found = self._rows_into(0, numpy.empty(0, numpy.int64))
         return found[1] if found else 0
+
+    @property
+    def has_end(self) -> bool:
+        """Whether `init` says when the job is over."""
+        given = self._settings
+        return (given.epochs, given.steps, given.seconds) != (None, None, None)
 
     @property
     def _is_over(self) -> bool:
@@ -298,6 +308,25 @@ class Job:
         rows = numpy.empty(max(self._step_rows, 0), numpy.int64)
         found = self._rows_into(ahead, rows)
         return (rows[:found[0]], found[1]) if found else None
+
+    def shard(self, loader: Any, epochs: Optional[float] = None,
+              ) -> Iterator[Any]:
+        """The batches of a torch.utils.data.DataLoader, dealt over all workers:
+        each example once an epoch, over so many epochs, in one loop. It ends
+        with the job.
+
+        Args:
+          loader: over a map-style data set, with a batch_size; its sampler
+            says no more than whether rows are shuffled (by the job's seed).
+            Batches go on over the ends of epochs.
+          epochs: None: those of `init`; 1 if it says no end at all.
+
+        Errors: ConfigError for another loader, or a second call.
+        """
+        # muster itself works without torch.
+        from muster import _shard  # pylint: disable=import-outside-toplevel
+        self._check_caller()
+        return _shard.shard(self, loader, epochs)
 
     # ---- Beside the steps ---------------------------------------------------
     def log(self, **figures: float) -> None:

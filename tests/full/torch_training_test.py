@@ -1,0 +1,98 @@
+"""PyTorch models on real ps tasks, by muster.torch: as torch alone, whoever
+dies. train_torch.py is the worker."""
+
+import os
+import shutil
+import sys
+
+import muster
+import numpy
+from tests.integration import harness
+
+# Of a loss: another order of the same sums, over 50 steps.
+RELATIVE = 1e-5
+RULES = ("sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "rmsprop")
+
+
+class TorchTrainingTest(harness.TestCase):
+
+    def start_torch(self, cluster, index, task, *argument):
+        return self.start("worker %d" % index, [
+            sys.executable, os.path.abspath("tests/full/train_torch.py"), task,
+            self.path("found-%d.json" % index), self.path("run"), cluster,
+            str(index), *argument])
+
+    def train(self, task, *arguments):
+        """Workers to a good end, each with one of the arguments; what they
+        found."""
+        cluster = self.write_cluster(ps=1, workers=len(arguments))
+        ps = self.start_ps(cluster, 0)
+        workers = [self.start_torch(cluster, index, task, argument)
+                   for index, argument in enumerate(arguments)]
+        for process in workers + [ps]:
+            self.assertEqual(process.wait(), 0, process.output)
+        return [self.read_json("found-%d.json" % index)
+                for index in range(len(arguments))]
+
+    def check_one_worker(self, rule):
+        found, = self.train("one_worker", rule)
+        own, alone = found["losses"]
+        self.assertLess(alone[-1], alone[0])
+        numpy.testing.assert_allclose(own, alone, rtol=RELATIVE)
+        for ours, theirs in found["buffers"]:
+            numpy.testing.assert_allclose(ours, theirs, rtol=1e-4)
+        return found
+
+    def test_each_rule_trains_as_torch_alone(self):
+        for rule in RULES:
+            with self.subTest(rule):
+                self.check_one_worker(rule)
+                shutil.rmtree(self.path("run"))
+
+    def test_batch_norm_trains_as_torch_alone(self):
+        self.assertEqual(len(self.check_one_worker("sgd,norm")["buffers"]), 3)
+
+    def test_a_scheduler_trains_as_torch_alone(self):
+        self.check_one_worker("adamw,schedule")
+
+    def test_two_sync_workers_are_one_process_with_the_whole_batch(self):
+        halves = self.train("half", "adam", "adam")
+        numpy.testing.assert_allclose(
+            numpy.mean([half["losses"] for half in halves], axis=0),
+            halves[0]["whole"], rtol=RELATIVE)
+
+    def check_each_example(self, task):
+        """What two workers found, one of them with processes that load."""
+        workers = self.train(task, "0", "2")
+        batches = [batch for worker in workers for batch in worker["rows"]]
+        rows = sorted(row for batch in batches for row in batch)
+        self.assertEqual(rows, sorted(list(range(304)) * 2))
+        self.assertEqual(
+            muster.load(self.path("run"))["updates"],
+            [self.result(self.path("run"))["global_step"]])
+        return workers
+
+    def test_each_example_is_dealt_once_an_epoch(self):
+        self.check_each_example("sharded")
+
+    def test_sync_workers_share_the_examples(self):
+        for worker in self.check_each_example("sharded_in_sync"):
+            self.assertEqual(len(worker["rows"]), 38)
+
+    def test_a_killed_ps_comes_back_and_the_training_ends(self):
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        workers = [self.start_torch(cluster, index, "until_the_end", "")
+                   for index in range(2)]
+        for worker in workers:
+            worker.wait_for(r"did step=\d{3}")
+        ps.kill()
+        ps = self.start_ps(cluster, 0)
+        for process in workers + [ps]:
+            self.assertEqual(process.wait(), 0, process.output)
+        self.assertEqual(muster.load(self.path("run"))["updates"],
+                         [self.result(self.path("run"))["global_step"]])
+
+
+if __name__ == "__main__":
+    harness.main()

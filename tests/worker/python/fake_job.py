@@ -1,0 +1,97 @@
+"""A muster Job whose ps tasks are NumPy, in this process, for one worker."""
+
+import ctypes
+import math
+
+import numpy
+
+from muster import ConfigError, _shard
+from tests.worker.python.numpy_rules import NumpyRule
+
+
+def array_at(address, shape):
+    """The float32 memory there."""
+    count = int(numpy.prod(shape, dtype=numpy.int64))
+    floats = (ctypes.c_float * count).from_address(address)
+    return numpy.frombuffer(floats, numpy.float32).reshape(shape)
+
+
+class FakeJob:
+    """What muster.torch wants of a Job. `leases`: epoch and rows of each step,
+    after which the job is over, else `steps`; `restored`: values by name that
+    the ps tasks have at the start."""
+
+    def __init__(self, steps=1000, leases=None, restored=None):
+        self._leases = leases
+        self._steps = steps if leases is None else len(leases)
+        self._restored = restored or {}
+        self._is_wanted = False
+        self.starter = None
+        self.dealing = {}
+        self.is_started = False
+        self.done = False
+        self.step = 0
+        self.has_end = False
+        # What was pushed: (name -> array or None, loss, rate_factor), and of
+        # how many examples.
+        self.pushes = []
+        self.examples = []
+        self.names = []
+        self.states = []
+        self.arguments = None
+
+    def start(self, tensors, rule, **arguments):
+        assert not self.is_started
+        self.is_started = True
+        self.arguments = arguments
+        self.rule = rule
+        self.names = [t[0] for t in tensors]
+        self.states = [t[0] for t in tensors if t[2]]
+        self._memory = [array_at(t[3], tuple(t[1])) for t in tensors]
+        self.values = [memory.copy() for memory in self._memory]
+        for name, value in zip(self.names, self.values):
+            if name in self._restored:
+                value[...] = self._restored[name]
+        self._rules = [None if t[2] else NumpyRule(*rule) for t in tensors]
+
+    def await_step(self):
+        if not self._is_wanted and not self.done:
+            if self.step == self._steps:
+                self.done = True
+            else:
+                self.step += 1
+                self._is_wanted = True
+                for memory, value in zip(self._memory, self.values):
+                    memory[...] = value
+
+    def push(self, pointers, loss=math.nan, examples=-1, correct=-1,
+             rate_factor=1.0):
+        del correct
+        if not self._is_wanted:
+            raise ConfigError("no step is wanted")
+        gradients = [
+            None if pointer is None else array_at(pointer, value.shape).copy()
+            for pointer, value in zip(pointers, self.values)]
+        self.pushes.append((dict(zip(self.names, gradients)), loss,
+                            rate_factor))
+        self.examples.append(examples)
+        for value, rule, gradient in zip(self.values, self._rules, gradients):
+            if gradient is None:
+                gradient = numpy.zeros_like(value)
+            if rule is None:
+                value += gradient
+            else:
+                rule.apply(value, gradient, rate_factor)
+        self._is_wanted = False
+
+    def rows(self, ahead=0):
+        if self._leases is None:
+            return None
+        place = self.step - 1 + ahead
+        if self.done or place >= len(self._leases):
+            return None
+        return numpy.array(self._leases[place][1], numpy.int64), (
+            self._leases[place][0])
+
+    def shard(self, loader, epochs=None):
+        return _shard.shard(self, loader, epochs)

@@ -1,0 +1,487 @@
+"""muster.torch.DistributedOptimizer, over a job in this process."""
+
+import unittest
+import warnings
+
+import numpy
+import torch
+
+import muster.torch
+from tests.integration import harness
+from tests.worker.python.fake_job import FakeJob
+
+torch.set_num_threads(1)
+STEPS = 50
+# Float32 beside float64, over STEPS.
+RELATIVE = 1e-5
+
+
+def dense_model(seed=0, hidden=8):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(5, hidden), torch.nn.Tanh(),
+                               torch.nn.Linear(hidden, 3))
+
+
+def batch(step, rows=6):
+    generator = torch.Generator().manual_seed(step)
+    return (torch.randn(rows, 5, generator=generator),
+            torch.randint(0, 3, (rows,), generator=generator))
+
+
+def loss_of(model, step):
+    x, y = batch(step)
+    return torch.nn.functional.cross_entropy(model(x), y)
+
+
+def train(model, optimizer, steps=STEPS, scheduler=None):
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(model, step)
+        loss.backward()
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        losses.append(loss.item())
+    return losses
+
+
+def distributed(make, model=None, job=None):
+    model = dense_model() if model is None else model
+    job = FakeJob() if job is None else job
+    return (muster.torch.DistributedOptimizer(make(model.parameters()), model,
+                                              job), model, job)
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1)
+
+
+class RulesTest(unittest.TestCase):
+
+    def check_like_torch(self, make):
+        model = dense_model()
+        wanted = train(model, make(model.parameters()))
+        optimizer, own, _ = distributed(make)
+        found = train(own, optimizer)
+        numpy.testing.assert_allclose(found, wanted, rtol=RELATIVE)
+        for parameter, other in zip(model.parameters(), own.parameters()):
+            numpy.testing.assert_allclose(
+                other.detach(), parameter.detach(), rtol=1e-3, atol=1e-5)
+
+    def test_sgd(self):
+        self.check_like_torch(sgd)
+
+    def test_sgd_weight_decay_adds_to_the_gradient(self):
+        self.check_like_torch(
+            lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1))
+
+    def test_sgd_momentum(self):
+        self.check_like_torch(lambda p: torch.optim.SGD(
+            p, lr=0.1, momentum=0.8, weight_decay=0.01, foreach=True))
+
+    def test_sgd_nesterov(self):
+        self.check_like_torch(
+            lambda p: torch.optim.SGD(p, 0.1, momentum=0.7, nesterov=True))
+
+    def test_adam(self):
+        self.check_like_torch(lambda p: torch.optim.Adam(
+            p, lr=1e-2, betas=(0.8, 0.95), eps=1e-4))
+
+    def test_adam_weight_decay_adds_to_the_gradient(self):
+        self.check_like_torch(
+            lambda p: torch.optim.Adam(p, lr=1e-2, weight_decay=0.1))
+
+    def test_adamw(self):
+        self.check_like_torch(
+            lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.2))
+
+    def test_adam_with_decoupled_weight_decay_is_adamw(self):
+        self.check_like_torch(lambda p: torch.optim.Adam(
+            p, lr=1e-2, weight_decay=0.2, decoupled_weight_decay=True))
+
+    def test_adagrad(self):
+        self.check_like_torch(lambda p: torch.optim.Adagrad(
+            p, lr=0.1, initial_accumulator_value=0.3, eps=1e-3,
+            weight_decay=0.01))
+
+    def test_rmsprop(self):
+        self.check_like_torch(lambda p: torch.optim.RMSprop(
+            p, lr=1e-2, alpha=0.9, eps=1e-3, weight_decay=0.01))
+
+    def test_rmsprop_momentum(self):
+        self.check_like_torch(lambda p: torch.optim.RMSprop(
+            p, lr=1e-2, momentum=0.5))
+
+
+class RefusalTest(unittest.TestCase):
+
+    def check_refused(self, words, make, model=None):
+        with self.assertRaises(muster.torch.ConfigError) as raised:
+            distributed(make, model)
+        for word in words:
+            self.assertIn(word, str(raised.exception))
+
+    def test_each_setting_that_no_rule_has_is_named(self):
+        optim = torch.optim
+        for name, make in [
+                ("dampening", lambda p: optim.SGD(p, 0.1, 0.9, dampening=0.1)),
+                ("centered", lambda p: optim.RMSprop(p, centered=True)),
+                ("lr_decay", lambda p: optim.Adagrad(p, lr_decay=0.1)),
+                ("maximize", lambda p: optim.SGD(p, 0.1, maximize=True)),
+                ("amsgrad", lambda p: optim.Adam(p, amsgrad=True)),
+                ("differentiable",
+                 lambda p: optim.Adam(p, differentiable=True)),
+                ("lr=0", lambda p: optim.SGD(p, lr=0.0))]:
+            with self.subTest(name):
+                self.check_refused([name], make)
+
+    def test_another_class_is_named_with_those_that_can_be(self):
+        self.check_refused(["Adadelta", "AdamW"], torch.optim.Adadelta)
+
+    def test_a_class_of_the_users_own_is_refused(self):
+        class Own(torch.optim.SGD):
+            pass
+        self.check_refused(["Own"], lambda p: Own(p, lr=0.1))
+
+    def test_groups_that_differ_are_refused_by_the_setting(self):
+        def two(**settings):
+            def make(parameters):
+                first, *rest = parameters
+                return torch.optim.SGD(
+                    [{"params": [first]}, dict(settings, params=rest)], lr=0.1)
+            return make
+        self.check_refused(["lr", "0.2"], two(lr=0.2))
+        self.check_refused(["weight_decay"], two(weight_decay=0.5))
+        distributed(two(lr=0.1))
+
+    def test_a_parameter_that_is_not_in_the_optimizer_is_named(self):
+        model = dense_model()
+        self.check_refused(["0.weight"],
+                           lambda _: sgd(model[2].parameters()), model)
+
+    def test_parameters_of_another_model_are_refused(self):
+        model = dense_model()
+        self.check_refused(["[5, 5]"], lambda p: sgd(
+            list(p) + [torch.nn.Parameter(torch.zeros(5, 5))]), model)
+
+    def test_another_dtype_is_named_with_the_way_out(self):
+        self.check_refused(["0.weight", "bfloat16", "model.float()"], sgd,
+                           dense_model().bfloat16())
+        self.check_refused(["float64"], sgd, dense_model().double())
+
+    def test_another_device_is_named_with_the_way_out(self):
+        self.check_refused(["'meta'", "model.cpu()"], sgd,
+                           torch.nn.Linear(2, 2, device="meta"))
+
+    def test_a_lazy_layer_is_named(self):
+        self.check_refused(["weight", "batch first"], sgd,
+                           torch.nn.LazyLinear(2))
+
+    def test_no_job_is_told(self):
+        model = dense_model()
+        with self.assertRaisesRegex(muster.torch.ConfigError, "init"):
+            muster.torch.DistributedOptimizer(sgd(model.parameters()), model)
+
+
+class TensorsTest(unittest.TestCase):
+
+    def test_a_frozen_parameter_is_state_and_stays(self):
+        model = dense_model()
+        model[0].weight.requires_grad_(False)
+        kept = model[0].weight.clone()
+        optimizer, _, job = distributed(sgd, model)
+        train(model, optimizer, 3)
+        self.assertEqual(job.states, ["0.weight"])
+        self.assertIsNone(job.pushes[0][0]["0.weight"])
+        self.assertTrue(torch.equal(model[0].weight, kept))
+
+    def test_values_of_the_ps_are_the_models_from_the_first_forward_on(self):
+        job = FakeJob(restored={"0.bias": numpy.full(8, 7)})
+        optimizer, model, _ = distributed(sgd, job=job)
+        seen = []
+        model[0].register_forward_hook(
+            lambda *_: seen.append(model[0].bias[0].item()))
+        self.assertFalse(job.is_started)
+        train(model, optimizer, 1)
+        self.assertEqual(seen, [7.0])
+        self.assertEqual(len(job.pushes), 1)
+
+    def test_an_evaluation_before_does_not_start_the_job(self):
+        _, model, job = distributed(sgd)
+        with torch.no_grad():
+            model(batch(0)[0])
+        model.eval()
+        model(batch(0)[0])
+        self.assertFalse(job.is_started)
+
+    def test_a_shared_parameter_is_one(self):
+        model = dense_model(hidden=5)
+        model.add_module("again", model[0])
+        model.tied = model[0].weight
+        optimizer, _, job = distributed(sgd, model)
+        optimizer.start()
+        self.assertEqual(job.names, ["tied", "0.bias", "2.weight", "2.bias"])
+
+    def test_a_parameter_without_gradient_is_pushed_as_zeros(self):
+        model = dense_model()
+        model.unused = torch.nn.Parameter(torch.ones(2))
+        optimizer, _, job = distributed(sgd, model)
+        optimizer.start()
+        loss_of(model[:3], 0).backward()
+        optimizer.step()
+        self.assertIsNone(job.pushes[0][0]["unused"])
+        self.assertTrue(torch.equal(model.unused, torch.ones(2)))
+
+    def test_batch_norms_averages_are_state_and_its_count_is_not(self):
+        def make():
+            torch.manual_seed(1)
+            return torch.nn.Sequential(torch.nn.Linear(5, 4),
+                                       torch.nn.BatchNorm1d(4))
+        model, alone = make(), make()
+        job = FakeJob(restored={"1.running_mean": alone[1].running_mean + 3})
+        alone[1].running_mean += 3
+        optimizer, _, _ = distributed(sgd, model, job)
+        optimizer.start()
+        self.assertEqual(model[1].running_mean[0], 3)
+        found = train(model, optimizer, 9)
+        numpy.testing.assert_allclose(
+            found, train(alone, sgd(alone.parameters()), 9), rtol=RELATIVE)
+        self.assertEqual(job.states, ["1.running_mean", "1.running_var"])
+        for name in job.states:
+            numpy.testing.assert_allclose(
+                job.values[job.names.index(name)], alone.get_buffer(name),
+                rtol=RELATIVE)
+
+    def test_a_buffer_that_is_another_tensor_in_each_pass_is_state(self):
+        class Average(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.zeros(5))
+                self.register_buffer("table", torch.ones(5))
+
+            def forward(self, x):
+                self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+                return x * self.table
+        model = torch.nn.Sequential(Average(), *dense_model())
+        optimizer, _, job = distributed(sgd, model)
+        train(model, optimizer, 1)
+        mean = 0.5 * batch(0)[0].mean(0)
+        numpy.testing.assert_allclose(job.values[job.names.index("0.mean")],
+                                      mean, rtol=RELATIVE)
+        numpy.testing.assert_allclose(model[0].mean, mean, rtol=RELATIVE)
+        self.assertIsNone(job.pushes[0][0]["0.table"])
+
+    def test_a_buffer_that_is_not_saved_stays_here(self):
+        model = dense_model()
+        model.register_buffer("scratch", torch.zeros(3), persistent=False)
+        model.register_buffer("table", torch.zeros(3))
+        model[0].register_buffer("again", model.table)
+        optimizer, _, job = distributed(sgd, model)
+        optimizer.start()
+        self.assertEqual(job.states, ["table"])
+
+    def test_a_parameter_that_is_not_contiguous_is_copied_both_ways(self):
+        model, alone = dense_model(), dense_model()
+        model[0].weight.data = model[0].weight.data.t().contiguous().t()
+        self.assertFalse(model[0].weight.is_contiguous())
+        optimizer, _, _ = distributed(sgd, model)
+        numpy.testing.assert_allclose(
+            train(model, optimizer, 9),
+            train(alone, sgd(alone.parameters()), 9), rtol=RELATIVE)
+
+    def test_a_gradient_that_is_not_contiguous_is_pushed_in_order(self):
+        optimizer, model, job = distributed(sgd)
+        optimizer.start()
+        wanted = torch.arange(40.0).reshape(5, 8).t()
+        model[0].weight.grad = wanted
+        optimizer.step()
+        numpy.testing.assert_array_equal(job.pushes[0][0]["0.weight"], wanted)
+
+    def test_a_sparse_gradient_is_refused_by_name(self):
+        model = torch.nn.Embedding(4, 2, sparse=True)
+        optimizer, _, _ = distributed(sgd, model)
+        model(torch.tensor([1])).sum().backward()
+        with self.assertRaisesRegex(muster.torch.ConfigError, "sparse"):
+            optimizer.step()
+
+    def test_values_that_have_moved_are_refused_by_name(self):
+        optimizer, model, _ = distributed(sgd)
+        loss_of(model, 0).backward()
+        model[2].bias.data = torch.zeros(3)
+        with self.assertRaisesRegex(muster.torch.ConfigError, "'2.bias'"):
+            optimizer.step()
+
+    def test_a_graph_of_former_values_cannot_go_backward(self):
+        optimizer, model, _ = distributed(sgd)
+        former = loss_of(model, 0)
+        loss_of(model, 0).backward()
+        optimizer.step()
+        with self.assertRaisesRegex(RuntimeError, "inplace"):
+            former.backward()
+
+
+class StepTest(unittest.TestCase):
+
+    def test_backward_passes_before_a_step_add_up(self):
+        optimizer, model, job = distributed(sgd)
+        for _ in range(3):
+            loss_of(model, 0).backward()
+        once = torch.autograd.grad(loss_of(model, 0), model[2].bias)[0]
+        optimizer.step()
+        numpy.testing.assert_allclose(job.pushes[0][0]["2.bias"], 3 * once,
+                                      rtol=1e-5)
+
+    def test_a_closures_loss_is_returned_and_pushed(self):
+        optimizer, model, job = distributed(sgd)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_of(model, 0)
+            loss.backward()
+            return loss
+        loss = optimizer.step(closure)
+        self.assertEqual(job.pushes[0][1], loss.item())
+        self.assertIsNotNone(job.pushes[0][0]["2.bias"])
+
+    def test_a_loss_that_is_given_is_pushed(self):
+        optimizer, model, job = distributed(sgd)
+        loss = loss_of(model, 0)
+        loss.backward()
+        self.assertIsNone(optimizer.step(loss=loss, examples=6))
+        self.assertEqual(job.pushes[0][1], loss.item())
+        self.assertEqual(job.examples, [6])
+
+    def test_a_step_that_starts_the_job_pushes_nothing(self):
+        optimizer, model, job = distributed(sgd)
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+        self.assertTrue(job.is_started)
+        self.assertEqual(job.pushes, [])
+        optimizer.step()
+        self.assertEqual(len(job.pushes), 1)
+
+    def test_a_step_after_the_end_changes_nothing(self):
+        optimizer, model, job = distributed(sgd, job=FakeJob(steps=2))
+        train(model, optimizer, 2)
+        self.assertTrue(job.done)
+        kept = model[0].weight.clone()
+        train(model, optimizer, 2)
+        self.assertEqual(len(job.pushes), 2)
+        self.assertTrue(torch.equal(model[0].weight, kept))
+
+    def test_gradients_may_be_set_to_none_or_zeros(self):
+        for set_to_none in (True, False):
+            optimizer, model, job = distributed(sgd)
+            loss_of(model, 0).backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=set_to_none)
+            loss_of(model, 1).backward()
+            optimizer.step()
+            self.assertEqual(len(job.pushes), 2)
+
+    def test_a_grad_scaler_is_refused_by_name(self):
+        optimizer, model, _ = distributed(sgd)
+        scaler = torch.amp.GradScaler("cpu")
+        scaler.scale(loss_of(model, 0)).backward()
+        with self.assertRaisesRegex(muster.torch.ConfigError, "GradScaler"):
+            scaler.step(optimizer)
+
+    def test_autocast_trains(self):
+        optimizer, model, job = distributed(sgd)
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = loss_of(model, 0)
+        loss.backward()
+        optimizer.step()
+        self.assertGreater(numpy.abs(job.pushes[0][0]["0.weight"]).max(), 0)
+
+    def test_a_compiled_models_names_are_the_models(self):
+        model = dense_model()
+        compiled = torch.compile(model, backend="eager")
+        optimizer, _, job = distributed(sgd, compiled)
+        found = train(compiled, optimizer, 3)
+        self.assertEqual(job.names[0], "0.weight")
+        alone = dense_model()
+        numpy.testing.assert_allclose(
+            found, train(alone, sgd(alone.parameters()), 3), rtol=RELATIVE)
+
+    def test_a_compiled_forward_leaves_the_start_to_the_step(self):
+        optimizer, model, job = distributed(sgd)
+        model.compile(backend="eager", fullgraph=True)
+        train(model, optimizer, 3)
+        self.assertEqual(len(job.pushes), 2)
+
+
+class ScheduleTest(unittest.TestCase):
+
+    def check_like_torch(self, make_scheduler, make=sgd):
+        model = dense_model()
+        optimizer = make(model.parameters())
+        wanted = train(model, optimizer, 20, make_scheduler(optimizer))
+        optimizer, own, job = distributed(make)
+        found = train(own, optimizer, 20, make_scheduler(optimizer))
+        numpy.testing.assert_allclose(found, wanted, rtol=RELATIVE)
+        return job
+
+    def test_each_push_carries_its_rate(self):
+        job = self.check_like_torch(
+            lambda o: torch.optim.lr_scheduler.StepLR(o, 5, gamma=0.1))
+        numpy.testing.assert_allclose(
+            [push[2] for push in job.pushes],
+            [0.1 ** (step // 5) for step in range(20)])
+
+    def test_a_warm_up_from_zero_moves_nothing_at_first(self):
+        job = self.check_like_torch(lambda o: torch.optim.lr_scheduler.LambdaLR(
+            o, lambda step: step / 10))
+        self.assertGreater(job.pushes[0][2], 0)
+
+    def test_adamw_under_a_cosine(self):
+        self.check_like_torch(
+            lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 20),
+            lambda p: torch.optim.AdamW(p, lr=1e-2))
+
+    def test_a_scheduler_of_the_wrapped_optimizer_works(self):
+        model = dense_model()
+        inner = sgd(model.parameters())
+        scheduler = torch.optim.lr_scheduler.LinearLR(inner, 0.25)
+        job = FakeJob()
+        optimizer = muster.torch.DistributedOptimizer(inner, model, job)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            train(model, optimizer, 2, scheduler)
+        self.assertEqual(job.rule[1]["learning_rate"], 0.1)
+        numpy.testing.assert_allclose([p[2] for p in job.pushes], [0.25, 0.4])
+
+    def test_a_scheduler_that_changes_momentum_is_refused_by_name(self):
+        def momentum(parameters):
+            return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+        optimizer, model, _ = distributed(momentum)
+        scheduler = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, max_lr=1, total_steps=9)
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    "cycle_momentum=False"):
+            train(model, optimizer, 3, scheduler)
+
+    def test_a_state_dict_has_the_groups_and_brings_the_rate_back(self):
+        optimizer, model, job = distributed(sgd)
+        train(model, optimizer, 1)
+        state = optimizer.state_dict()
+        self.assertEqual(state["state"], {})
+        state["param_groups"][0]["lr"] = 0.05
+        # As of an Adam that torch alone has stepped.
+        state["state"] = {0: {"exp_avg": torch.zeros(8, 5)}}
+        optimizer.load_state_dict(state)
+        self.assertFalse(optimizer.state)
+        train(model, optimizer, 1)
+        self.assertEqual([push[2] for push in job.pushes], [1, 0.5])
+
+    def test_a_group_that_is_added_later_is_refused(self):
+        optimizer, _, _ = distributed(sgd)
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    "add_param_group"):
+            optimizer.add_param_group({"params": [torch.zeros(1)]})
+
+
+if __name__ == "__main__":
+    harness.main()
