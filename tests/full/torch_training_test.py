@@ -2,6 +2,7 @@
 dies. train_torch.py is the worker."""
 
 import os
+import re
 import shutil
 import sys
 
@@ -78,6 +79,22 @@ class TorchTrainingTest(harness.TestCase):
     def test_sync_workers_share_the_examples(self):
         for worker in self.check_each_example("sharded_in_sync"):
             self.assertEqual(len(worker["rows"]), 38)
+
+    def test_the_program_of_the_front_page_trains(self):
+        with open("README.md", encoding="utf-8") as file:
+            program = re.search("^```python\n(.*?)^```", file.read(),
+                                re.MULTILINE | re.DOTALL).group(1)
+        path = self.write("train.py", program)
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        workers = [self.start(
+            "worker %d" % index, [sys.executable, path], cwd=self.dir,
+            env={**os.environ, "MUSTER_CLUSTER": cluster,
+                 "MUSTER_TASK_INDEX": str(index)}) for index in range(2)]
+        for process in workers + [ps]:
+            self.assertEqual(process.wait(), 0, process.output)
+        self.assertIn("each of 2000 examples was trained on 3 times",
+                      workers[0].output)
 
     def test_a_killed_ps_comes_back_and_the_training_ends(self):
         cluster = self.write_cluster(ps=1, workers=2)
