@@ -74,9 +74,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
     one that torch.compile, made later, makes of it), at the first batch of
     `job.shard`, or by `start()`, whatever comes first: from then on the model
     has the values of the ps tasks, whoever initialized or restored them, and
-    nobody else may write to its parameters, replace, freeze or unfreeze them.
-    `step()` pushes the gradients, and brings the values of the next
-    step. Its end is `job.done`; a step then changes nothing.
+    nobody else may write to its parameters, replace, freeze or unfreeze them:
+    the next step says so, but of writes through `.data`, which it cannot see.
+    `step()` pushes the gradients, and brings the values of the next step. Its
+    end is `job.done`; a step then changes nothing.
 
     A parameter without a gradient has one of zeros, which a rule with momentum
     does not pass over as torch does. Several backward passes before a step add
