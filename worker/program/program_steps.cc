@@ -56,6 +56,7 @@ absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
   absl::MutexLock lock(&mu_);
   if (!stopped_) {
     offer_ = next_;
+    has_values_ = true;
     offer_->step = step;
     offer_->model_epoch = model_epoch_;
     offer_->leases = grant.leases;
@@ -200,6 +201,11 @@ ProgramSteps::State ProgramSteps::Await(absl::Duration timeout, Offer* offer) {
   if (!is_shown_) return State::kWaiting;
   *offer = *offer_;
   return State::kStep;
+}
+
+bool ProgramSteps::has_values() const {
+  absl::MutexLock lock(&mu_);
+  return has_values_;
 }
 
 absl::Status ProgramSteps::CheckGradients(

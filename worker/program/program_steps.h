@@ -92,6 +92,8 @@ class ProgramSteps : public StepRunner {
   // Waits for an offer for at most so long. The same one until Give, unless
   // StopWaiting withdraws it.
   State Await(absl::Duration timeout, Offer* offer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Are the program's tensors those of the job? Not before the first step.
+  bool has_values() const ABSL_LOCKS_EXCLUDED(mu_);
   // One span a tensor; their memory is read until Await returns kStep or kOver.
   // Without effect if the offer was withdrawn meanwhile. Errors:
   // InvalidArgument for sizes and figures that cannot be, and for a factor in a
@@ -134,7 +136,7 @@ class ProgramSteps : public StepRunner {
   // The program, as hooks see a worker's only tower.
   TowerStep tower_;
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   // The step that the program is to compute; none: it has none, or gave it.
   std::optional<Offer> offer_ ABSL_GUARDED_BY(mu_);
   // Its round; 0: the mode has none.
@@ -144,6 +146,7 @@ class ProgramSteps : public StepRunner {
   Offer next_ ABSL_GUARDED_BY(mu_);
   // The last Await has returned kStep.
   bool is_shown_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_values_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -72,6 +72,9 @@ typedef struct muster_step {
    * is in no update (late or refused). */
   double staleness;
   int32_t dropped;
+  /* With MUSTER_OVER: `values` are of this job. 0: they are the initial ones,
+   * since this worker came when there was nothing left to do. */
+  int32_t has_values;
 } muster_step;
 
 typedef struct muster_report {
@@ -100,7 +103,7 @@ typedef struct muster_task {
 /* "0.1.0", and the version of this interface, which a caller compares with the
  * one that it was written for. */
 const char* muster_version(void);
-#define MUSTER_ABI 1
+#define MUSTER_ABI 2
 int muster_abi(void);
 
 /* The words of this thread's last error; "" if there was none. Valid until its
