@@ -158,6 +158,13 @@ class JobTest(TestCase):
         self.assertTrue(job.done)
         job.finish()
 
+    def test_last_values_that_are_not_here_are_no_model(self):
+        self.library.has_values = False
+        job = self.stepping()
+        with self.assertRaisesRegex(muster.JobOver, "could not be read here"):
+            job.finish()
+        self.assertIsNone(_job.current())
+
     def test_finish_without_a_step_wants_no_values(self):
         self.library.steps = 0
         self.started().finish()

@@ -54,8 +54,8 @@ class ForkedError(Error):
 
 
 class JobOver(Error):
-    """The job was over before this worker had any value of it: nothing has
-    failed, but the parameters here are the initial ones."""
+    """The job is over, and this worker has not its values: it came too late, or
+    they could not be read. Nothing has failed, but what is here is no model."""
 
     __module__ = "muster"
     exit_code = 0

@@ -220,8 +220,7 @@ class Job:
                 step = self._step
                 return Step(step.step, step.global_step, step.model_epoch,
                             step.leases, step.staleness, bool(step.dropped))
-        if not (self._step.has_values or self._step.step):
-            self._end_without_values()
+        self._check_values()
         return None
 
     def push(self, pointers: Sequence[Optional[Memory]], loss: float = math.nan,
@@ -326,8 +325,8 @@ class Job:
         """Says that this worker is done, and waits for the end: the chief ends
         the job with the last save when all are done. Once more: no effect.
 
-        Errors: what has ended the job. SystemExit(143) after SIGTERM, when all
-        is saved.
+        Errors: what has ended the job. JobOver: its last values are not here.
+        SystemExit(143) after SIGTERM, when all is saved.
         """
         if self._is_finished and self.is_of_this_process:
             return
@@ -337,6 +336,8 @@ class Job:
                 self._check(self._library.muster_stop(self._handle, 0))
             while self._handle is not None:
                 self._await(_WAIT_MS)
+            if self._step.step:
+                self._check_values()
         self._end()
         if self._exit_code:
             raise SystemExit(self._exit_code)
@@ -446,18 +447,25 @@ class Job:
         if _current is self:
             _current = None
 
-    def _end_without_values(self) -> None:
-        """Raises: a program that went on would take the initial values for a
-        trained model."""
-        self._end()
-        if self._exit_code:
+    def _check_values(self) -> None:
+        """Once it is over: raises where the parameters are not the job's, as a
+        program that went on would take them for a trained model."""
+        if self._step.has_values:
+            return
+        if self._exit_code == 0:
+            self._end()
+            raise JobOver((
+                "the job on %s is over, and its last values could not be read "
+                "here (the log says why): the parameters here are no model. "
+                if self._step.step else
+                "the job on %s was over when this worker came, which never had "
+                "its values: the parameters here are still the initial ones. ")
+                % place_text(self._settings) +
+                "The trained ones are in the chief's train_dir, if it has one: "
+                "muster.load(train_dir) on the chief's machine")
+        if not self._step.step:
+            self._end()
             raise SystemExit(self._exit_code)
-        raise JobOver(
-            "the job on %s was over when this worker came, which never had its "
-            "values: the parameters here are still the initial ones. The "
-            "trained ones are in the chief's train_dir, if it has one: "
-            "muster.load(train_dir) on the chief's machine" %
-            place_text(self._settings))
 
     def _leave(self, kind: Optional[Type[BaseException]]) -> None:
         is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
