@@ -35,7 +35,8 @@ def checked_address(what: str, shape: Sequence[int], memory: Memory,
                           "are to be put there: make it .copy()" % what)
     if memory.flags.writeable and memory.size:
         # A quarter of the time that .ctypes takes.
-        return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        buffer: Any = memory
+        return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     return int(memory.ctypes.data)
 
 

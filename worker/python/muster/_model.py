@@ -69,7 +69,7 @@ class Model:
         if learning_rate is not None:
             settings = {"learning_rate": learning_rate, **settings}
         rate = settings.get("learning_rate", 1)
-        if isinstance(rate, numbers.Real) and not rate > 0:
+        if isinstance(rate, numbers.Real) and not float(rate) > 0:
             raise ConfigError("Model: learning_rate: wanted more than 0, found "
                               "%r" % rate)
         known = [field.name for field in dataclasses.fields(Settings)]
