@@ -76,9 +76,9 @@ typedef struct muster_step {
    * is in no update (late or refused). */
   double staleness;
   int32_t dropped;
-  /* With MUSTER_OVER: `values` are of this job's model; see MUSTER_OVER. 0: they
-   * are not, since this worker came when there was nothing left to do, or since
-   * the chief could not read the last ones (it has said why). */
+  /* With MUSTER_OVER: `values` are of this job's model; see MUSTER_OVER. 0:
+   * they are not, since this worker came when there was nothing left to do, or
+   * since the chief could not read the last ones (it has said why). */
   int32_t has_values;
 } muster_step;
 
