@@ -53,6 +53,7 @@ absl::Status ProgramSteps::Enter(const EnterEpoch& epoch) {
 
 absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
     int64_t step, const StepGrant& grant) {
+  has_last_ = false;
   absl::MutexLock lock(&mu_);
   if (!stopped_) {
     offer_ = next_;
@@ -168,6 +169,18 @@ void ProgramSteps::GiveUpUnfinished() {
   if (!unfinished_.has_value()) return;
   unfinished_.reset();
   options_.exchange->EndStep();
+}
+
+void ProgramSteps::BringLast() {
+  // It came when nothing was left to do.
+  if (model_epoch_ == 0 || bring_ == nullptr) return;
+  has_last_ = bring_(model_epoch_).ok();
+  if (has_last_) SetHasValues(true);
+}
+
+void ProgramSteps::SetHasValues(bool has_values) {
+  absl::MutexLock lock(&mu_);
+  has_values_ = has_values;
 }
 
 void ProgramSteps::OnCounted(double staleness, bool dropped,
