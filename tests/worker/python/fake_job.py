@@ -27,6 +27,7 @@ class FakeJob:
         self._restored = restored or {}
         self._is_wanted = False
         self.starter = None
+        self.receiver = None
         self.dealing = {}
         self.batch_step = None
         self.is_started = False
@@ -62,8 +63,11 @@ class FakeJob:
             else:
                 self.step += 1
                 self._is_wanted = True
-                for memory, value in zip(self._memory, self.values):
-                    memory[...] = value
+                self.bring_values()
+
+    def bring_values(self):
+        for memory, value in zip(self._memory, self.values):
+            memory[...] = value
 
     def push(self, pointers, loss=math.nan, examples=-1, correct=-1,
              rate_factor=1.0):

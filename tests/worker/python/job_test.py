@@ -55,6 +55,13 @@ class JobTest(TestCase):
                          alike="decay=1")
         self.assertIn('settings: "decay=1"', self.library.spec)
 
+    def test_what_has_come_last_is_received_when_all_is_done(self):
+        job = self.stepping()
+        received = []
+        job.receiver = lambda: received.append(self.w.tolist())
+        job.finish()
+        self.assertEqual(received, [self.w.tolist()])
+
     def test_gradients_come_from_their_memory_values_into_theirs(self):
         job = self.started()
         while job.await_step() is not None:

@@ -294,6 +294,17 @@ class TensorsTest(unittest.TestCase):
                 job.values[job.names.index(name)], alone.get_buffer(name),
                 rtol=RELATIVE)
 
+    def test_what_has_come_at_the_end_is_the_models(self):
+        model = torch.nn.BatchNorm1d(5)
+        optimizer, _, job = distributed(sgd, model)
+        optimizer.start()
+        for value in job.values:
+            value[...] = 7
+        job.bring_values()
+        job.receiver()
+        for name in job.names:
+            self.assertEqual(model.state_dict()[name].tolist(), [7] * 5)
+
     def test_a_buffer_that_is_another_tensor_in_each_pass_is_state(self):
         class Average(torch.nn.Module):
             def __init__(self):

@@ -95,6 +95,8 @@ class Job:
         # with the rows of `shard`, as arguments of `start`.
         self.starter: Optional[Callable[[], None]] = None
         self.dealing: Dict[str, Any] = {}
+        # Of muster.torch: puts what has come last into the model.
+        self.receiver: Optional[Callable[[], None]] = None
         # Of `shard`: the step that its newest batch is of, 0 before the first.
         self.batch_step: Optional[int] = None
         task = _library.Task()
@@ -343,6 +345,8 @@ class Job:
                 self._await(_WAIT_MS)
             if self._step.step:
                 self._check_values()
+                if self.receiver is not None:
+                    self.receiver()
         self._end()
         if self._exit_code:
             raise SystemExit(self._exit_code)

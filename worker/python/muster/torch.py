@@ -113,6 +113,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             _StartHook(self, model))
         optimizer.register_step_pre_hook(_refuse_step)
         self._job.starter = self.start
+        self._job.receiver = self._receive
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         raise ConfigError(
@@ -144,6 +145,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _await_step(self) -> None:
         self._job.await_step()
+        self._receive()
+
+    def _receive(self) -> None:
         with torch.no_grad():
             for tensor in self._tensors:
                 tensor.receive()
