@@ -10,6 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/posix_file_system.h"
+#include "worker/client/client_model.h"
 #include "worker/program/program_exchange.h"
 #include "worker/step/ps_exchange.h"
 #include "worker/task/kept_training.h"
@@ -119,14 +123,23 @@ absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(
   std::unique_ptr<PsExchange> exchange =
       MakeProgramExchange(stage->client(), placed->training().replication(),
                           model->values, task.clock);
-  steps->Connect(exchange.get(), stage->client());
+  steps->Connect(exchange.get(), stage->client(),
+                 [made = stage.get()](int64_t model_epoch) {
+                   return made->PullLast(model_epoch);
+                 });
+  if (placed->job().is_chief() && placed->training().replication().has_sync()) {
+    stage->rounds_ = std::make_unique<RoundPauser>(
+        task.clock, stage->coordination(), SenderOf(task));
+  }
   stage->set_exchange(std::move(exchange));
   return stage;
 }
 
 ProgramStage::ProgramStage(const PlacedTraining& placed,
                            const TrainedProgram& model, ProgramSteps* steps)
-    : StepStage(placed, DescribeSteps(placed, model)), steps_(steps) {
+    : StepStage(placed, DescribeSteps(placed, model)),
+      model_(model),
+      steps_(steps) {
   if (!placed.job().is_chief()) return;
   // The program's own are those of the newest step by the time that a new
   // training begins once more.
@@ -134,6 +147,47 @@ ProgramStage::ProgramStage(const PlacedTraining& placed,
   for (size_t i = 0; i < initial_values_.size(); ++i) {
     absl::c_copy(model.values[i], initial_values_[i].begin());
   }
+}
+
+absl::Status ProgramStage::PullLast(int64_t model_epoch) {
+  std::vector<MutableTensorView> into;
+  for (const absl::Span<float> value : model_.values) {
+    into.push_back(MutableViewOf(value));
+  }
+  absl::Status status;
+  if (rounds_ == nullptr) {
+    // What the chief has read or saved is there without a token.
+    status = client()->PullAndWait(into);
+  } else {
+    rounds_->Enter(model_epoch);
+    status =
+        rounds_->RunPaused([&](const StepToken& token, RoundPauser::Done done) {
+          client()->PullThen(into, token, std::move(done));
+        });
+  }
+  if (!status.ok()) {
+    placed().options().reporter.Error(absl::StrCat(
+        "bring the job's last values to the program: ", status.message(),
+        "; its tensors may be of an update before"));
+  }
+  return status;
+}
+
+absl::Status ProgramStage::ReadNewestCheckpoint() const {
+  PosixFileSystem file_system;
+  ASSIGN_OR_RETURN(
+      const CheckpointReader::Newest newest,
+      CheckpointReader::OpenNewest(&file_system, placed().options().train_dir));
+  const CheckpointReader& reader = *newest.reader;
+  RETURN_IF_ERROR(CheckCompatible(reader.manifest(), placed().model().tensors,
+                                  placed().model().definition.optimizer));
+  for (size_t i = 0; i < model_.values.size(); ++i) {
+    const absl::Span<float> value = model_.values[i];
+    RETURN_IF_ERROR(reader.Read(
+        model_.tensors[i].name(), /*slot=*/"",
+        /*offset=*/0, static_cast<int64_t>(value.size()), value.data()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "proto/program.pb.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/program/program_steps.h"
+#include "worker/session/round_pauser.h"
 #include "worker/task/placed_training.h"
 #include "worker/task/step_stage.h"
 #include "worker/task/worker_job.h"
@@ -52,12 +53,23 @@ class ProgramStage : public StepStage {
       const override {
     return initial_values_;
   }
+  // Fills the program's values from the newest checkpoint of the train_dir.
+  // Errors: those of CheckpointReader and CheckCompatible.
+  absl::Status ReadNewestCheckpoint() const;
 
  private:
   ProgramStage(const PlacedTraining& placed, const TrainedProgram& model,
                ProgramSteps* steps);
 
+  // Fills the program's values with those that the shards have; the chief, in
+  // synchronous replication, with those of the newest round. Errors: those of
+  // RoundPauser and PullAndWait, having been reported.
+  absl::Status PullLast(int64_t model_epoch);
+
+  const TrainedProgram& model_;
   ProgramSteps* const steps_;
+  // Null but for the chief of synchronous replication.
+  std::unique_ptr<RoundPauser> rounds_;
   // None but in the chief; in memory_.
   AlignedBuffer memory_;
   std::vector<absl::Span<float>> initial_values_;

@@ -53,9 +53,11 @@ absl::Status ProgramSteps::Enter(const EnterEpoch& epoch) {
 
 absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
     int64_t step, const StepGrant& grant) {
+  has_last_ = false;
   absl::MutexLock lock(&mu_);
   if (!stopped_) {
     offer_ = next_;
+    has_values_ = true;
     offer_->step = step;
     offer_->model_epoch = model_epoch_;
     offer_->leases = grant.leases;
@@ -169,6 +171,18 @@ void ProgramSteps::GiveUpUnfinished() {
   options_.exchange->EndStep();
 }
 
+void ProgramSteps::BringLast() {
+  // It came when nothing was left to do.
+  if (model_epoch_ == 0 || bring_ == nullptr) return;
+  has_last_ = bring_(model_epoch_).ok();
+  if (has_last_) SetHasValues(true);
+}
+
+void ProgramSteps::SetHasValues(bool has_values) {
+  absl::MutexLock lock(&mu_);
+  has_values_ = has_values;
+}
+
 void ProgramSteps::OnCounted(double staleness, bool dropped,
                              int64_t global_step) {
   absl::MutexLock lock(&mu_);
@@ -200,6 +214,11 @@ ProgramSteps::State ProgramSteps::Await(absl::Duration timeout, Offer* offer) {
   if (!is_shown_) return State::kWaiting;
   *offer = *offer_;
   return State::kStep;
+}
+
+bool ProgramSteps::has_values() const {
+  absl::MutexLock lock(&mu_);
+  return has_values_;
 }
 
 absl::Status ProgramSteps::CheckGradients(

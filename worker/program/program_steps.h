@@ -2,8 +2,10 @@
 #define WORKER_PROGRAM_PROGRAM_STEPS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -65,10 +67,16 @@ class ProgramSteps : public StepRunner {
   };
 
   explicit ProgramSteps(Options options);
+  // Brings the job's values of this epoch to the program's tensors, having said
+  // why if it could not.
+  using Bring = std::function<absl::Status(int64_t model_epoch)>;
   // Before the session's first call: those of the options that are made later.
-  void Connect(PsExchange* exchange, ParameterClient* client) {
+  // Without `bring` the program ends with the values of its last step.
+  void Connect(PsExchange* exchange, ParameterClient* client,
+               Bring bring = nullptr) {
     options_.exchange = exchange;
     options_.client = client;
+    bring_ = std::move(bring);
   }
 
   // ---- The session's thread ------------------------------------------------
@@ -77,6 +85,11 @@ class ProgramSteps : public StepRunner {
                                  const BeforePush& before_push) override;
   bool may_resume() const override { return unfinished_.has_value(); }
   absl::StatusOr<StepReport> Resume() override;
+  void BringLast() override ABSL_LOCKS_EXCLUDED(mu_);
+  // Are the values those that BringLast brought, and no later step's?
+  bool has_last() const { return has_last_; }
+  // After the session: the values are the job's last ones, or no use.
+  void SetHasValues(bool has_values) ABSL_LOCKS_EXCLUDED(mu_);
   // What AfterStep hooks are told, for Offer; see ProgramHook.
   void OnCounted(double staleness, bool dropped, int64_t global_step)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -92,6 +105,9 @@ class ProgramSteps : public StepRunner {
   // Waits for an offer for at most so long. The same one until Give, unless
   // StopWaiting withdraws it.
   State Await(absl::Duration timeout, Offer* offer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Are the program's tensors of the job's model? Not before the first step,
+  // nor in a task that came when there was none left, and found no model.
+  bool has_values() const ABSL_LOCKS_EXCLUDED(mu_);
   // One span a tensor; their memory is read until Await returns kStep or kOver.
   // Without effect if the offer was withdrawn meanwhile. Errors:
   // InvalidArgument for sizes and figures that cannot be, and for a factor in a
@@ -128,13 +144,15 @@ class ProgramSteps : public StepRunner {
 
   // For the session's thread.
   Options options_;
+  Bring bring_;
   int64_t model_epoch_ = 0;
+  bool has_last_ = false;
   // The step whose gradients are with some of the shards.
   std::optional<StepReport> unfinished_;
   // The program, as hooks see a worker's only tower.
   TowerStep tower_;
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   // The step that the program is to compute; none: it has none, or gave it.
   std::optional<Offer> offer_ ABSL_GUARDED_BY(mu_);
   // Its round; 0: the mode has none.
@@ -144,6 +162,7 @@ class ProgramSteps : public StepRunner {
   Offer next_ ABSL_GUARDED_BY(mu_);
   // The last Await has returned kStep.
   bool is_shown_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_values_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };

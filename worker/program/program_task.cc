@@ -157,7 +157,22 @@ absl::StatusOr<ProgramTask::Outcome> ProgramTask::Train() {
   TrainingSession& session = run_->session();
   SetSession(&session);
   const int exit_code = session.Run();
+  if (exit_code == kExitDone && !steps_.has_last()) RestoreLast();
   return Outcome{exit_code, FailureOf(exit_code, session.exit_text())};
+}
+
+void ProgramTask::RestoreLast() {
+  if (!placed_->job().is_chief()) return;
+  absl::Status status;
+  if (options_.worker.train_dir.empty()) {
+    status = absl::NotFoundError("no --train_dir: nothing was saved");
+  } else {
+    status = stage_->ReadNewestCheckpoint();
+  }
+  steps_.SetHasValues(status.ok());
+  if (status.ok()) return;
+  options_.worker.reporter.Error(absl::StrCat(
+      "read the job's last values for the program: ", status.message()));
 }
 
 absl::Status ProgramTask::CreateStages(WorkerLinks links) {

@@ -92,6 +92,8 @@ class ProgramTask {
   // Errors: of a task that cannot begin.
   absl::StatusOr<Outcome> Train() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CreateStages(WorkerLinks links);
+  // Brings what the session could not bring, to a chief whose job is done.
+  void RestoreLast();
   Outcome OutcomeOf(const absl::Status& start) const ABSL_LOCKS_EXCLUDED(mu_);
   // Hands the session to those who stop it; null: it is over.
   void SetSession(TrainingSession* session) ABSL_LOCKS_EXCLUDED(mu_);

@@ -52,7 +52,11 @@ enum {
   MUSTER_WAITING = 0,
   /* `values` are those of the step; gradients are wanted. */
   MUSTER_STEP = 1,
-  /* The job is over for this worker; muster_close says how. */
+  /* The job is over for this worker; muster_close says how. If it is done (exit
+   * code 0), the chief's `values` are those of the last checkpoint; another
+   * worker's, too, unless it was done before the job (then those of when it
+   * left) or lost a ps at the very end (it has said so). Else they are those of
+   * the last step. */
   MUSTER_OVER = 2,
 };
 
@@ -72,6 +76,10 @@ typedef struct muster_step {
    * is in no update (late or refused). */
   double staleness;
   int32_t dropped;
+  /* With MUSTER_OVER: `values` are of this job's model; see MUSTER_OVER. 0:
+   * they are not, since this worker came when there was nothing left to do, or
+   * since the chief could not read the last ones (it has said why). */
+  int32_t has_values;
 } muster_step;
 
 typedef struct muster_report {
@@ -100,7 +108,7 @@ typedef struct muster_task {
 /* "0.1.0", and the version of this interface, which a caller compares with the
  * one that it was written for. */
 const char* muster_version(void);
-#define MUSTER_ABI 1
+#define MUSTER_ABI 2
 int muster_abi(void);
 
 /* The words of this thread's last error; "" if there was none. Valid until its
@@ -113,8 +121,8 @@ int muster_resolve(const char* spec, muster_task* task);
 
 /* Begins to take part. `values`: float32, row-major, one a tensor of the spec,
  * the initial ones; they are read, and written, until muster_close, but not
- * between a muster_await that has said MUSTER_STEP and muster_push. NULL: an
- * error, whose kind is *error. */
+ * between a muster_await that has said MUSTER_STEP and muster_push, or
+ * muster_stop. NULL: an error, whose kind is *error. */
 muster_job* muster_start(const char* spec, float* const* values, int* error);
 
 /* Waits for the next step for at most so long; returns step->state. The same

@@ -178,6 +178,7 @@ absl::Status Await(muster_job* job, int timeout_ms, muster_step* step) {
       absl::Milliseconds(std::max(timeout_ms, 0)), &job->offer);
   if (state != State::kStep) {
     step->state = state == State::kOver ? MUSTER_OVER : MUSTER_WAITING;
+    step->has_values = job->task->steps().has_values() ? 1 : 0;
     return absl::OkStatus();
   }
   const ProgramSteps::Offer& offer = job->offer;
@@ -281,7 +282,10 @@ int muster_await(muster_job* job, int timeout_ms, muster_step* step) {
   const absl::Status status =
       muster::Guard([&] { return muster::Await(job, timeout_ms, step); });
   if (status.ok()) return step->state;
-  if (step != nullptr) step->state = MUSTER_OVER;
+  if (step != nullptr) {
+    step->state = MUSTER_OVER;
+    step->has_values = 0;
+  }
   return MUSTER_OVER;
 }
 

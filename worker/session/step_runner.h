@@ -42,6 +42,11 @@ class StepRunner {
   // Returns, or fails, as Run. REQUIRES: may_resume(), and the epoch was
   // entered once more.
   virtual absl::StatusOr<StepReport> Resume() = 0;
+
+  // This task's training is over, and the shards still serve what has become of
+  // the model: the chief has saved it. Brings it to where it is wanted after
+  // the end; nowhere by default.
+  virtual void BringLast() {}
 };
 
 // The source of the model that a new epoch begins with: ModelLoader.

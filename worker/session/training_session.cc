@@ -366,10 +366,17 @@ void TrainingSession::Do(const RunFinal& action) {
     }
     status.Update(written);
   }
+  if (action.completed && !action.failed) parts_.steps->BringLast();
   queue_->Push(FinalEvent{std::move(status)});
 }
 
 void TrainingSession::Do(const SendFinish& action) {
+  // The job waits for this task, and so the shards are there.
+  const bool is_done = !action.stays && action.reason == "done";
+  if (is_done && !options_.machine.chief &&
+      !std::exchange(brought_last_, true)) {
+    parts_.steps->BringLast();
+  }
   FinishRequest request;
   *request.mutable_sender() = options_.sender;
   request.set_reason(action.reason);

@@ -186,6 +186,8 @@ class TrainingSession {
   std::atomic<bool> draining_{false};
 
   StepReport reported_;
+  // A task that is not the chief leaves, and has the last values.
+  bool brought_last_ = false;
   // Has this process loaded the model of an epoch that is not yet entered?
   bool loaded_ = false;
   bool loaded_initialized_ = false;

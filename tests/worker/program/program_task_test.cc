@@ -2,6 +2,7 @@
 #include "worker/program/program_task.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/posix_file_system.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/config/json.h"
 #include "common/config/text_format.h"
@@ -27,6 +30,7 @@
 #include "gtest/gtest.h"
 #include "proto/summary.pb.h"
 #include "tests/common/summary/read_events.h"
+#include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/task/local_ps_tasks.h"
@@ -35,6 +39,7 @@
 namespace muster {
 namespace {
 
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -65,6 +70,7 @@ struct Program {
   std::vector<float> seen;
   std::vector<int64_t> rows;
   int exit_code = -1;
+  bool has_values = false;
   absl::Status failure;
   // Whether it gives its gradients.
   bool gives = true;
@@ -149,6 +155,7 @@ class ProgramTaskTest : public testing::Test {
                   IsOk());
     }
     program->exit_code = task.Close();
+    program->has_values = task.steps().has_values();
     program->failure = task.failure();
   }
   void Train(int index, Program* program) {
@@ -211,6 +218,177 @@ TEST_F(ProgramTaskTest, TwoSyncWorkers_TrainAsOneWithTheMean) {
   EXPECT_EQ(second.exit_code, 0);
   EXPECT_EQ(first.seen, SgdByHand(0, 2, 6));
   EXPECT_EQ(second.seen, SgdByHand(0, 2, 6));
+}
+
+// The values of the newest checkpoint.
+std::vector<float> SavedValues(const std::string& train_dir) {
+  PosixFileSystem file_system;
+  const auto newest = CheckpointReader::OpenNewest(&file_system, train_dir);
+  EXPECT_THAT(newest, IsOk());
+  std::vector<float> w = {-1000};
+  EXPECT_THAT(newest->reader->Read("w", "", 0, 1, w.data()), IsOk());
+  return w;
+}
+
+// Fails pulls once `fails` says so.
+class LinkWithoutPulls : public ForwardingParameterLink {
+ public:
+  LinkWithoutPulls(std::unique_ptr<ParameterLink> link,
+                   const std::atomic<bool>* fails)
+      : ForwardingParameterLink(link.get()),
+        link_(std::move(link)),
+        fails_(*fails) {}
+  void PullTo(std::shared_ptr<ValuePlace> place, const PullRequest& request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PullReply>> done) override {
+    if (fails_) return done(absl::InternalError("no pulls"));
+    ForwardingParameterLink::PullTo(std::move(place), request, deadline,
+                                    std::move(done));
+  }
+
+ private:
+  const std::unique_ptr<ParameterLink> link_;
+  const std::atomic<bool>& fails_;
+};
+
+class LastValuesTest : public ProgramTaskTest,
+                       public testing::WithParamInterface<const char*> {
+ protected:
+  void TrainTwo(Program* chief, Program* other) {
+    StartPs(2, absl::StrCat("replication { ", GetParam(), " } ",
+                            "stop { steps: 7 }"));
+    other->target = 3;
+    // Each takes at least one step.
+    absl::Notification chief_began;
+    absl::Notification other_began;
+    const auto meet = [](absl::Notification& own, absl::Notification& others) {
+      return [&](ProgramTask&, const ProgramSteps::Offer& offer) {
+        if (offer.step != 1) return;
+        own.Notify();
+        others.WaitForNotification();
+      };
+    };
+    chief->on_step = meet(chief_began, other_began);
+    other->on_step = meet(other_began, chief_began);
+    std::thread other_thread([&] { Train(1, other); });
+    Train(0, chief);
+    other_thread.join();
+    EXPECT_EQ(chief->exit_code, 0);
+    EXPECT_EQ(other->exit_code, 0);
+    EXPECT_THAT(lines_.errors(), IsEmpty());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, LastValuesTest,
+                         testing::Values("async {}", "sync {}",
+                                         "bounded_staleness { bound: 1 }"));
+
+TEST_P(LastValuesTest, OfBothWorkers_AreThoseOfTheLastCheckpoint) {
+  train_dir_ = NewTrainDir();
+  Program chief;
+  Program other;
+  TrainTwo(&chief, &other);
+  const std::vector<float> saved = SavedValues(train_dir_);
+  EXPECT_EQ(chief.w, saved);
+  EXPECT_EQ(other.w, saved);
+  EXPECT_NE(chief.seen.back(), saved[0]);
+}
+
+TEST_P(LastValuesTest, WithoutATrainDir_AreTheSameInBothWorkers) {
+  Program chief;
+  Program other;
+  TrainTwo(&chief, &other);
+  EXPECT_EQ(chief.w, other.w);
+  EXPECT_NE(chief.seen.back(), chief.w[0]);
+}
+
+TEST_P(LastValuesTest, OfOneWorker_AreBehindItsLastStep) {
+  StartPs(1,
+          absl::StrCat("replication { ", GetParam(), " } stop { steps: 7 }"));
+  Program program;
+  Train(0, &program);
+  EXPECT_EQ(program.w[0], SgdByHand(0, 1, 8).back());
+  EXPECT_TRUE(program.has_values);
+}
+
+TEST_F(ProgramTaskTest, FinishedRunStartedAgain_HasItsLastValues) {
+  train_dir_ = NewTrainDir();
+  constexpr char kMore[] = "replication { async {} } stop { steps: 4 }";
+  for (const bool restarted : {false, true}) {
+    StartPs(1, kMore);
+    Program program;
+    program.w = {restarted ? -100.0f : 0.0f};
+    Train(0, &program);
+    EXPECT_EQ(program.exit_code, 0);
+    EXPECT_EQ(program.seen.size(), restarted ? 0 : 4);
+    EXPECT_TRUE(program.has_values);
+    EXPECT_EQ(program.w[0], SgdByHand(0, 1, 5).back());
+  }
+}
+
+// One whose last pull fails.
+class FailedLastPullTest : public ProgramTaskTest {
+ protected:
+  void TrainOne(Program* program) {
+    StartPs(1, "replication { async {} } stop { steps: 4 }");
+    std::atomic<bool> fails = false;
+    program->on_step = [&fails](ProgramTask&,
+                                const ProgramSteps::Offer& offer) {
+      fails = offer.step == 4;
+    };
+    ProgramOptions options = Options(0, *program);
+    options.make_links = [make = options.make_links,
+                          &fails](const WorkerOptions& worker) {
+      auto links = make(worker);
+      for (auto& link : links->shards) {
+        link = std::make_unique<LinkWithoutPulls>(std::move(link), &fails);
+      }
+      return links;
+    };
+    Train(options, program);
+    EXPECT_EQ(program->exit_code, 0);
+    EXPECT_THAT(lines_.errors(),
+                Contains(HasSubstr("the job's last values to the program")));
+  }
+};
+
+TEST_F(FailedLastPullTest, ChiefReadsItsCheckpoint) {
+  train_dir_ = NewTrainDir();
+  Program program;
+  TrainOne(&program);
+  EXPECT_TRUE(program.has_values);
+  EXPECT_EQ(program.w, SavedValues(train_dir_));
+}
+
+TEST_F(FailedLastPullTest, ChiefWithoutATrainDir_SaysThatItHasNoValues) {
+  Program program;
+  TrainOne(&program);
+  EXPECT_FALSE(program.has_values);
+}
+
+TEST_F(ProgramTaskTest, FinishedRunOnTheSamePsTasks_HasItsLastValues) {
+  train_dir_ = NewTrainDir();
+  StartPs(1, "replication { async {} } stop { steps: 4 }");
+  Program before;
+  Train(0, &before);
+  Program after;
+  after.w = {-100};
+  // They serve the finished job, and nothing is loaded.
+  Train(0, &after);
+  EXPECT_EQ(after.exit_code, 0);
+  EXPECT_THAT(after.seen, IsEmpty());
+  EXPECT_TRUE(after.has_values);
+  EXPECT_EQ(after.w, SavedValues(train_dir_));
+}
+
+TEST_F(ProgramTaskTest, WorkerOfAJobThatIsOver_SaysThatItHasNoValues) {
+  StartPs(2, "replication { async {} } stop { steps: 2 }");
+  Program program;
+  ProgramOptions options = Options(-1, program);
+  options.number_task = [](const WorkerOptions& worker) { return worker.self; };
+  Train(options, &program);
+  EXPECT_EQ(program.exit_code, 0);
+  EXPECT_FALSE(program.has_values);
 }
 
 TEST_F(ProgramTaskTest, BoundedStaleness_TrainsAsSgdByHand) {

@@ -29,6 +29,8 @@ class FakeLibrary:
         self.is_offered = False
         self.stopped_by = None
         self.is_closed = False
+        # At the end; None: if there was a step.
+        self.has_values = None
         self.task = {"job": b"worker", "index": 0, "is_chief": 1, "num_ps": 1,
                      "num_workers": 2}
         # Rows of each step.
@@ -78,6 +80,8 @@ class FakeLibrary:
             step._obj.staleness = 0.5
             step._obj.leases = 1
         step._obj.state = state
+        step._obj.has_values = bool(self.step if self.has_values is None
+                                    else self.has_values)
         return state
 
     def muster_rows(self, job, ahead, rows, size, epoch):

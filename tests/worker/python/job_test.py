@@ -120,9 +120,14 @@ class JobTest(TestCase):
         handler = signal.getsignal(signal.SIGINT)
         with self.assertRaises(ZeroDivisionError), self.stepping() as job:
             1 / 0  # pylint: disable=pointless-statement
-        self.assertEqual(job._library.stopped_by, signal.SIGINT)
+        # Nobody has pressed Ctrl-C.
+        self.assertEqual(job._library.stopped_by, signal.SIGTERM)
         self.assertTrue(job._library.is_closed)
         self.assertIs(signal.getsignal(signal.SIGINT), handler)
+        library = fake_library.use(fake_library.FakeLibrary(), self)
+        with self.assertRaises(KeyboardInterrupt), self.stepping():
+            raise KeyboardInterrupt
+        self.assertEqual(library.stopped_by, signal.SIGINT)
 
     def test_an_end_by_others_during_a_step_is_no_error(self):
         job = self.stepping()
@@ -132,6 +137,37 @@ class JobTest(TestCase):
         self.assertTrue(job.done)
         self.assertIsNone(job.await_step())
         job.push([None])
+
+    def test_a_job_that_was_over_before_any_value_is_no_model(self):
+        self.library.steps = 0
+        job = self.started(train_dir="run1")
+        with self.assertRaisesRegex(
+                muster.JobOver, r"ps='h:1' was over.*initial ones.*"
+                r"muster.load\(train_dir\)") as caught:
+            job.await_step()
+        self.assertEqual(caught.exception.exit_code, 0)
+        self.assertTrue(job.done)
+        job.finish()
+        self.assertIsNone(_job.current())
+
+    def test_a_job_that_was_over_with_values_is_done(self):
+        self.library.steps = 0
+        self.library.has_values = True
+        job = self.started()
+        self.assertIsNone(job.await_step())
+        self.assertTrue(job.done)
+        job.finish()
+
+    def test_last_values_that_are_not_here_are_no_model(self):
+        self.library.has_values = False
+        job = self.stepping()
+        with self.assertRaisesRegex(muster.JobOver, "could not be read here"):
+            job.finish()
+        self.assertIsNone(_job.current())
+
+    def test_finish_without_a_step_wants_no_values(self):
+        self.library.steps = 0
+        self.started().finish()
 
     def test_what_ends_the_job_is_raised_by_its_exit_code(self):
         for code, kind in ((1, muster.Error), (2, muster.ConfigError),
@@ -170,6 +206,21 @@ class SignalTest(TestCase):
             os.kill(os.getpid(), signal.SIGTERM)
         self.assertEqual(caught.exception.code, 143)
 
+    def test_sigterm_before_the_first_step_ends_the_program(self):
+        job = self.started()
+        os.kill(os.getpid(), signal.SIGTERM)
+        with self.assertRaises(SystemExit) as caught:
+            job.await_step()
+        self.assertEqual(caught.exception.code, 143)
+        self.assertIsNone(_job.current())
+
+    def test_a_job_that_is_left_after_sigterm_is_not_stopped_again(self):
+        job = self.stepping()
+        os.kill(os.getpid(), signal.SIGTERM)
+        job.abandon()
+        self.assertEqual(self.library.calls[-2:],
+                         [("stop", signal.SIGTERM), ("close",)])
+
     def test_a_later_sigterm_kills(self):
         child = os.fork()
         if child == 0:
@@ -177,7 +228,7 @@ class SignalTest(TestCase):
                 # A job of its own.
                 job = self.stepping()
                 os.kill(os.getpid(), signal.SIGTERM)
-                job._sigterm_at -= 1
+                job._sigterm._came_at -= 1
                 os.kill(os.getpid(), signal.SIGTERM)
             finally:
                 os._exit(0)
@@ -231,6 +282,15 @@ class WrongCallTest(TestCase):
             self.job()
         self.library.failures["start"] = 1
         self.assert_refused("without keys", self.started)
+
+    def test_words_of_flags_come_as_words_of_arguments(self):
+        self.library.failures["resolve"] = 1
+        self.library.words = "give --ps_hosts and --worker_hosts"
+        self.assert_refused("give ps= and workers=", self.job)
+        fake_library.use(fake_library.FakeLibrary(
+            steps=0, exit_code=138, words="no ps (--max_wait)"), self)
+        with self.assertRaisesRegex(muster.UnavailableError, "(max_wait=)"):
+            self.started().await_step()
 
     def test_a_parameter_that_cannot_be_trained_is_refused_by_name(self):
         frozen = numpy.zeros((2, 3), numpy.float32)

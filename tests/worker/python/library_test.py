@@ -37,7 +37,7 @@ class LibraryTest(unittest.TestCase):
         library.abi = 7
         with self.assertRaisesRegex(
                 muster.ConfigError, r"\(0.1.0\) has version 7 .* written for "
-                "version 1: install"):
+                "version 2: install"):
             _library.use(library)
 
     def test_a_missing_library_is_refused_with_its_folder(self):
@@ -99,12 +99,37 @@ class ProgramTest(unittest.TestCase):
                 self.assertIn("%s: why" % name, done.stderr)
                 self.assertIn("stopped by None", done.stdout)
 
+    def test_an_uncaught_error_of_init_itself_is_the_exit_code(self):
+        for kind, code in ((1, 2), (3, 4)):
+            done = self.run_program('library.failures["resolve"] = %d\n'
+                                    'muster.init(ps="h:1")' % kind)
+            self.assertEqual(done.returncode, code, done.stderr)
+        done = self.run_program('muster.Model({"w": w}, ps="h:1", rows=3)')
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_a_job_that_was_over_is_no_failure_and_told(self):
+        done = self.run_program(
+            'library.steps = 0\nmuster.Model({"w": w}, ps="h:1")\nprint("on")')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("muster.JobOver: the job on ps='h:1' was over",
+                      done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertNotIn("on\n", done.stdout)
+
     def test_another_exception_leaves_the_job(self):
         done = self.run_program(
             'muster.Model({"w": w}, ps="h:1")\nraise ValueError("why")')
         self.assertEqual(done.returncode, 1)
         self.assertIn("ValueError: why", done.stderr)
-        self.assertIn("stopped by 2\n", done.stdout)
+        self.assertIn("leaves the job because of ValueError\n", done.stderr)
+        self.assertIn("stopped by 15\n", done.stdout)
+
+    def test_a_program_that_ends_without_finish_leaves_the_job(self):
+        done = self.run_program(
+            'muster.Model({"w": w}, ps="h:1")\nsys.exit(7)')
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("which the program has not finished\n", done.stderr)
+        self.assertIn("stopped by 15\n", done.stdout)
 
     def test_ctrl_c_ends_a_wait_and_leaves_the_job(self):
         done = self.run_program("""
@@ -119,7 +144,7 @@ muster.Model({"w": w}, ps="h:1")
 
     def test_a_program_after_sigterm_has_its_code(self):
         done = self.run_program("""
-with muster.Model({"w": w}, ps="h:1") as model:
+with muster.Model({"w": w}, ps="h:1", task_index=0) as model:
     os.kill(os.getpid(), signal.SIGTERM)
     while not model.done:
         model.push_pull({"w": None})
@@ -127,6 +152,19 @@ with muster.Model({"w": w}, ps="h:1") as model:
         self.assertEqual(done.returncode, 143, done.stderr)
         self.assertEqual(done.stderr, "")
         self.assertIn("stopped by 15\n", done.stdout)
+
+    def test_a_program_after_sigterm_has_its_code_without_finish_too(self):
+        for end, code in (("", 143), ("model.push_pull({'w': None})", 143),
+                          ("raise ValueError", 1)):
+            with self.subTest(end):
+                done = self.run_program("""
+model = muster.Model({"w": w}, ps="h:1", task_index=0)
+os.kill(os.getpid(), signal.SIGTERM)
+print("an unflushed line", end="")
+""" + end)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("stopped by 15\n", done.stdout)
+                self.assertIn("an unflushed line", done.stdout)
 
 
 class PackagedProgramTest(unittest.TestCase):

@@ -107,6 +107,15 @@ class LocalTest(harness.TestCase):
         self.assertEqual(self.run_local(train, workers=1)[0][-2:],
                          [("stop", 0), ("close",)])
 
+    def test_a_worker_that_came_too_late_has_no_result(self):
+        def train():
+            steps = 1 if os.environ["MUSTER_TASK_INDEX"] == "0" else 0
+            fake_library.use(fake_library.FakeLibrary(steps), mock.Mock())
+            muster.Model({"w": numpy.zeros(1, numpy.float32)})
+            return steps
+
+        self.assertEqual(self.run_local(train), [1, None])
+
     def test_an_exception_is_raised_with_its_traceback_and_ends_others(self):
         def fail():
             if os.environ["MUSTER_TASK_INDEX"] == "1":

@@ -82,6 +82,11 @@ class ModelTest(unittest.TestCase):
         self.assert_refused("did you mean 'epochs'", self.model, epoch=2)
         self.assert_refused("state: wanted one of w, b, found 'c'", self.model,
                             state=["c"])
+        for rate in (-0.1, 0, numpy.float32(-1), float("nan")):
+            self.assert_refused("learning_rate: wanted more than 0",
+                                self.model, "adam", rate)
+        self.assert_refused("learning_rate: wanted more than 0, found -1",
+                            self.model, ("adam", {"learning_rate": -1}))
         model = self.model()
         self.assert_refused("nobody deals rows", model.rows)
         self.assert_refused("examples=4, but nobody", model.push_pull,
@@ -93,6 +98,13 @@ class ModelTest(unittest.TestCase):
         self.w = self.w.astype(float)
         self.assert_refused("float32, found float64", self.model)
         self.w = self.w.astype(numpy.float32)
+        self.model()
+
+    def test_one_that_never_had_values_is_not_made(self):
+        self.library.steps = 0
+        with self.assertRaisesRegex(muster.JobOver, "initial ones"):
+            self.model()
+        fake_library.use(fake_library.FakeLibrary(), self)
         self.model()
 
     def test_a_loss_is_optional(self):

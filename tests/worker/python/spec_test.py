@@ -133,6 +133,25 @@ class EnvironmentTest(unittest.TestCase):
             _spec.with_environment(
                 Settings(), {"MUSTER_ALLOW_INSECURE_NETWORK": "maybe"})
 
+    def test_ps_alone_is_the_chief_with_a_train_dir_else_any(self):
+        def index(environment=None, **given):
+            return _spec.with_default_task(
+                Settings(**{"ps": "h:1", **given}), environment or {}).task_index
+
+        self.assertEqual(index(train_dir="run1"), 0)
+        self.assertEqual(index(train_dir="run1", workers="any"), 0)
+        self.assertEqual(index(), "any")
+        self.assertEqual(index(job_name="worker"), "any")
+        self.assertEqual(index({"WORLD_SIZE": "1"}), "any")
+        self.assertEqual(index(task_index=3, train_dir="run1"), 3)
+        for given in ({"workers": "h:2"}, {"cluster": "c.json"}, {"ps": None},
+                      {"job_name": "chief"},
+                      {"environment": {"TF_CONFIG": "{}"}},
+                      {"environment": {"WORLD_SIZE": "2"}},
+                      {"environment": {"JOB_COMPLETION_INDEX": "0"}}):
+            with self.subTest(given):
+                self.assertIsNone(index(train_dir="run1", **given))
+
 
 if __name__ == "__main__":
     harness.main()

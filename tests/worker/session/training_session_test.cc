@@ -86,6 +86,9 @@ class FakeSteps : public StepRunner {
     return report;
   }
 
+  void BringLast() override { on_bring(); }
+
+  std::function<void()> on_bring = [] {};
   // A step that fails may be resumed.
   bool resumes = false;
   // Its rows are a stream's.
@@ -250,6 +253,28 @@ TEST_F(TrainingSessionTest, TrainsToTheEnd) {
   EXPECT_EQ(coordination_.finished().reason(), "done");
   EXPECT_EQ(coordination_.finished().traffic().pushes(), 7);
   EXPECT_FALSE(serving_);
+}
+
+TEST_F(TrainingSessionTest, LastValues_AreBroughtOnceBehindTheLastSave) {
+  steps_.on_bring = [this] { recorder_.calls.push_back("bring"); };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_THAT(recorder_.calls,
+              ElementsAre("enter new", "step 1", "step 2", "step 3", "step 4",
+                          "step 5", "end 5", "bring"));
+}
+
+TEST_F(TrainingSessionTest, LastValues_AreNotBroughtAfterASignal) {
+  steps_.on_bring = [] { ADD_FAILURE() << "brought"; };
+  recorder_.after_step = [this](const StepRecord&) {
+    session_->RequestStop(15);
+  };
+  EXPECT_EQ(Make()->Run(), 143);
+}
+
+TEST_F(TrainingSessionTest, LastValues_AreNotBroughtAfterAFailure) {
+  steps_.on_bring = [] { ADD_FAILURE() << "brought"; };
+  steps_.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Make()->Run(), kExitFailed);
 }
 
 TEST_F(TrainingSessionTest, Leave_EndsAJobOfOneAsDone) {

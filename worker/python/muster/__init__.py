@@ -3,7 +3,8 @@
     import numpy, muster
     w = numpy.zeros(10, numpy.float32)
     model = muster.Model({"w": w}, optimizer="adam", learning_rate=1e-3,
-                         ps="host:2222", rows=len(x), batch_size=32, epochs=3)
+                         train_dir="run1", ps="host:2222", rows=len(x),
+                         batch_size=32, epochs=3)
     while not model.done:
         rows = model.rows()
         model.push_pull({"w": gradient(w, x[rows], y[rows])})   # in place
@@ -13,7 +14,7 @@
 """
 
 from muster._errors import (CheckpointError, ConfigError, Error, ForkedError,
-                            SecurityError, UnavailableError)
+                            JobOver, SecurityError, UnavailableError)
 from muster._init import init
 from muster._job import Job
 from muster._load import load
@@ -21,6 +22,6 @@ from muster._local import local
 from muster._model import Model
 
 __all__ = [
-    "CheckpointError", "ConfigError", "Error", "ForkedError", "Job", "Model",
-    "SecurityError", "UnavailableError", "init", "load", "local",
+    "CheckpointError", "ConfigError", "Error", "ForkedError", "Job", "JobOver",
+    "Model", "SecurityError", "UnavailableError", "init", "load", "local",
 ]

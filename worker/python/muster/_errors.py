@@ -4,6 +4,8 @@ import sys
 from types import TracebackType
 from typing import Dict, Optional, Type
 
+from muster._words import in_arguments
+
 
 class Error(Exception):
     """The training failed, or a call could not be carried out.
@@ -51,6 +53,14 @@ class ForkedError(Error):
     __module__ = "muster"
 
 
+class JobOver(Error):
+    """The job is over, and this worker has not its values: it came too late, or
+    they could not be read. Nothing has failed, but what is here is no model."""
+
+    __module__ = "muster"
+    exit_code = 0
+
+
 # MUSTER_ERROR_..., muster.h.
 _OF_KIND: Dict[int, Type[Error]] = {
     1: ConfigError,
@@ -63,15 +73,15 @@ _OF_KIND: Dict[int, Type[Error]] = {
 
 def of_kind(kind: int, words: str) -> Error:
     """The error that a call of libmuster has returned."""
-    return _OF_KIND.get(kind, Error)(words)
+    return _OF_KIND.get(kind, Error)(in_arguments(words))
 
 
 def of_exit_code(exit_code: int, words: str) -> Error:
     """Why a worker has ended with `exit_code`, which is no signal's."""
     for kind in _OF_KIND.values():
         if kind.exit_code == exit_code and kind is not ForkedError:
-            return kind(words)
-    return Error(words)
+            return kind(in_arguments(words))
+    return Error(in_arguments(words))
 
 
 def end_with_exit_codes() -> None:
@@ -83,6 +93,9 @@ def end_with_exit_codes() -> None:
 
     def hook(kind: Type[BaseException], error: BaseException,
              trace: Optional[TracebackType]) -> None:
+        if isinstance(error, JobOver):
+            # Words alone, as nothing has failed.
+            error, trace = error.with_traceback(None), None
         former(kind, error, trace)
         if isinstance(error, Error):
             # Python takes it from a hook as from a program: atexit runs.

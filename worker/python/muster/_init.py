@@ -3,8 +3,11 @@
 import os
 from typing import Optional, Sequence, Union
 
+from muster._ends import say
+from muster._errors import end_with_exit_codes
 from muster._job import Job
-from muster._spec import Replication, Settings, with_environment
+from muster._spec import (Replication, Settings, with_default_task,
+                          with_environment)
 
 Path = Union[str, "os.PathLike[str]"]
 Hosts = Union[str, Sequence[str]]
@@ -37,8 +40,9 @@ def init(train_dir: Optional[Path] = None, *, ps: Optional[Hosts] = None,
       ps: addresses of the ps tasks, "h0:2222,h1:2222" or a list.
       workers: those of the workers; "any" or None: whoever comes.
       cluster: a file with both, instead.
-      task_index: of this worker, from 0 (the chief) on; "any": ps task 0 gives
-        it one.
+      task_index: of this worker, from 0 (the chief, which every job needs) on;
+        "any": ps task 0 gives it one, from 1 on. None with `ps` alone: 0 where
+        a train_dir is given, else "any".
       job_name: "worker" (default) or "chief".
       namespace: of the model, on ps tasks that serve several.
       certs_dir: keys of `muster certs`, for mutual TLS.
@@ -49,7 +53,8 @@ def init(train_dir: Optional[Path] = None, *, ps: Optional[Hosts] = None,
       replication: "async", "sync" or "bounded_staleness"; or with settings:
         {"sync": {"replicas": 2}}, {"bounded_staleness": {"bound": 4}}.
       epochs, steps, seconds: the end of the job, whichever comes first: passes
-        over the rows, updates of all workers, the chief's time.
+        over the rows (rows of the last one that are fewer than a step's are
+        left out), updates of all workers, the chief's time.
       save_every_steps, save_every_seconds: between two checkpoints; there is
         one at the end in any case.
       keep: the newest checkpoints that stay; default 5.
@@ -62,5 +67,14 @@ def init(train_dir: Optional[Path] = None, *, ps: Optional[Hosts] = None,
         ps tasks anywhere; a second job in one process.
       SecurityError: other machines without keys.
     """
-    settings = Settings(**locals())
-    return Job(with_environment(settings, os.environ))
+    given = Settings(**locals())
+    end_with_exit_codes()
+    given = with_environment(given, os.environ)
+    settings = with_default_task(given, os.environ)
+    job = Job(settings)
+    if settings is not given:
+        say('this worker is the chief (task_index=0), as it has a train_dir; '
+            'further ones want task_index="any"' if settings.task_index == 0 else
+            'this worker is a further one (task_index="any"), as it has no '
+            'train_dir; one with task_index=0 or a train_dir is the chief')
+    return job

@@ -7,26 +7,23 @@ import math
 import os
 import signal
 import threading
-import time
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional,
-                    Sequence, Tuple, Type, Union)
+                    Sequence, Tuple, Type)
 
 import numpy
 
 from muster import _library
-from muster._errors import (ConfigError, ForkedError, end_with_exit_codes,
-                            of_exit_code, of_kind)
-from muster._spec import Rule, Settings, program_text
+from muster._ends import Sigterm, exit_at_end, kind_of_end, say
+from muster._errors import (ConfigError, ForkedError, JobOver, of_exit_code,
+                            of_kind)
+from muster._memory import Memory, checked_address, pointers_to
+from muster._spec import Rule, Settings, place_text, program_text
 
 # Between two looks for Ctrl-C.
 _WAIT_MS = 100
-# Two within it are one: `timeout` and batch systems send it twice.
-_ONE_SIGNAL_S = 1.0
 _SIGNAL_CODES = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
-# Row-major float32 of the tensor's shape, that may be written; or its address.
-Memory = Union[numpy.ndarray, int]
 # Name, shape, whether it is state (a moving average), and its memory.
 Tensor = Tuple[str, Sequence[int], bool, Memory]
 
@@ -46,38 +43,6 @@ class Step(NamedTuple):
     staleness: float
     # What was pushed for the step before is in no update.
     dropped: bool
-
-
-def checked_address(what: str, shape: Sequence[int], memory: Memory,
-                    writable: bool) -> int:
-    """The address of float32 memory of that shape. Errors: ConfigError."""
-    if isinstance(memory, int):
-        return memory
-    if not isinstance(memory, numpy.ndarray):
-        raise ConfigError("%s: wanted a numpy array, found %s" %
-                          (what, type(memory).__name__))
-    if memory.dtype != numpy.float32:
-        raise ConfigError(
-            "%s: wanted float32, found %s: make it .astype(numpy.float32)" %
-            (what, memory.dtype))
-    if tuple(memory.shape) != tuple(shape):
-        raise ConfigError("%s: wanted the shape %s, found %s" %
-                          (what, list(shape), list(memory.shape)))
-    if not memory.flags.c_contiguous:
-        raise ConfigError(
-            "%s: wanted a contiguous array (row-major), found strides %s: "
-            "make it numpy.ascontiguousarray" % (what, memory.strides))
-    if writable and not memory.flags.writeable:
-        raise ConfigError("%s: the array cannot be written, and new values "
-                          "are to be put there: make it .copy()" % what)
-    if memory.flags.writeable and memory.size:
-        # A quarter of the time that .ctypes takes.
-        return ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    return int(memory.ctypes.data)
-
-
-def _pointers(addresses: Sequence[Optional[int]]) -> Any:
-    return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
 _current: Optional["Job"] = None
@@ -137,12 +102,8 @@ class Job:
         self.is_chief = bool(task.is_chief)
         self.num_ps = int(task.num_ps)
         self.num_workers = int(task.num_workers)
-        self._former_handler: Any = None
-        # When it came, monotonic.
-        self._sigterm_at: Optional[float] = None
-        self._catch_sigterm()
-        end_with_exit_codes()
-        atexit.register(self.abandon)
+        self._sigterm = Sigterm(self._on_sigterm)
+        atexit.register(self._on_exit)
         _current = self
 
     # ---- What it is ---------------------------------------------------------
@@ -231,7 +192,7 @@ class Job:
             epoch_rows, step_rows, steps_ahead, in_order)
         kind = ctypes.c_int(0)
         handle = self._library.muster_start(
-            text, _pointers(list(addresses.values())), ctypes.byref(kind))
+            text, pointers_to(list(addresses.values())), ctypes.byref(kind))
         if not handle:
             raise of_kind(kind.value, _library.words())
         self._kept = list(tensors)
@@ -241,10 +202,13 @@ class Job:
 
     def await_step(self) -> Optional[Step]:
         """The step that is wanted, once its values lie in the parameters; None
-        when the job is over. The same one again until it is pushed. Waits as
-        long as it takes, but for Ctrl-C (KeyboardInterrupt).
+        when the job is over: they are its last ones then. The same one again
+        until it is pushed. Waits as long as it takes, but for Ctrl-C
+        (KeyboardInterrupt).
 
         Errors: what has ended the job for this worker, by its exit code.
+        JobOver: it has ended before this worker had any value of it.
+        SystemExit(143): so has SIGTERM.
         """
         self._check_caller()
         self._check_started()
@@ -256,6 +220,7 @@ class Job:
                 step = self._step
                 return Step(step.step, step.global_step, step.model_epoch,
                             step.leases, step.staleness, bool(step.dropped))
+        self._check_values()
         return None
 
     def push(self, pointers: Sequence[Optional[Memory]], loss: float = math.nan,
@@ -293,7 +258,7 @@ class Job:
         report = _library.Report(loss, examples, correct, rate_factor)
         self._kept_gradients = pointers
         kind = self._library.muster_push(
-            self._handle, _pointers(addresses), ctypes.byref(report))
+            self._handle, pointers_to(addresses), ctypes.byref(report))
         if kind != _library.OK:
             words = _library.words()
             # Others may have ended the job while this step was computed.
@@ -313,7 +278,8 @@ class Job:
               ) -> Iterator[Any]:
         """The batches of a torch.utils.data.DataLoader, dealt over all workers:
         each example once an epoch, over so many epochs, in one loop. It ends
-        with the job.
+        with the job. Only whole batches are dealt: what is left at the very
+        end, fewer rows than a batch, is not trained.
 
         Args:
           loader: over a map-style data set, with a batch_size; its sampler
@@ -359,30 +325,37 @@ class Job:
         """Says that this worker is done, and waits for the end: the chief ends
         the job with the last save when all are done. Once more: no effect.
 
-        Errors: what has ended the job. SystemExit(143) after SIGTERM, when all
-        is saved.
+        Errors: what has ended the job. JobOver: its last values are not here.
+        SystemExit(143) after SIGTERM, when all is saved.
         """
         if self._is_finished and self.is_of_this_process:
             return
         self._check_caller()
         if self._handle is not None:
-            if self._sigterm_at is None:
+            if not self._sigterm.has_come:
                 self._check(self._library.muster_stop(self._handle, 0))
             while self._handle is not None:
                 self._await(_WAIT_MS)
+            if self._step.step:
+                self._check_values()
         self._end()
         if self._exit_code:
             raise SystemExit(self._exit_code)
 
-    def abandon(self) -> None:
-        """Leaves the job, if it is not over: as after Ctrl-C, the chief saves
-        and ends it, and others go on. A second Ctrl-C kills."""
+    def abandon(self, kind: Optional[Type[BaseException]] = None) -> None:
+        """Leaves the job, if it is not over: as after a signal, the chief saves
+        and ends it, and others go on. A Ctrl-C meanwhile kills.
+
+        Args:
+          kind: of the exception for which it is left, for the log.
+        """
         if not self.is_of_this_process or self._is_finished:
             return
         if self._handle is not None:
             is_main = threading.current_thread() is threading.main_thread()
             former = is_main and signal.signal(signal.SIGINT, signal.SIG_DFL)
-            self._library.muster_stop(self._handle, int(signal.SIGINT))
+            if not self._sigterm.has_come:
+                self._leave(kind)
             self._close()
             if former:
                 signal.signal(signal.SIGINT, former)
@@ -397,7 +370,7 @@ class Job:
         if kind is None:
             self.finish()
         else:
-            self.abandon()
+            self.abandon(kind)
 
     # ---- Inside -------------------------------------------------------------
     def _check(self, kind: int) -> None:
@@ -469,30 +442,49 @@ class Job:
         """The process may have another job from now on."""
         global _current  # pylint: disable=global-statement
         self._is_finished = True
-        atexit.unregister(self.abandon)
-        if self._former_handler is not None:
-            signal.signal(signal.SIGTERM, self._former_handler)
-            self._former_handler = None
+        atexit.unregister(self._on_exit)
+        self._sigterm.restore()
         if _current is self:
             _current = None
 
-    def _catch_sigterm(self) -> None:
-        if (threading.current_thread() is threading.main_thread() and
-                signal.getsignal(signal.SIGTERM) == signal.SIG_DFL):
-            self._former_handler = signal.signal(signal.SIGTERM,
-                                                 self._on_sigterm)
+    def _check_values(self) -> None:
+        """Once it is over: raises where the parameters are not the job's, as a
+        program that went on would take them for a trained model."""
+        if self._step.has_values:
+            return
+        if self._exit_code == 0:
+            self._end()
+            raise JobOver((
+                "the job on %s is over, and its last values could not be read "
+                "here (the log says why): the parameters here are no model. "
+                if self._step.step else
+                "the job on %s was over when this worker came, which never had "
+                "its values: the parameters here are still the initial ones. ")
+                % place_text(self._settings) +
+                "The trained ones are in the chief's train_dir, if it has one: "
+                "muster.load(train_dir) on the chief's machine")
+        if not self._step.step:
+            self._end()
+            raise SystemExit(self._exit_code)
 
-    def _on_sigterm(self, number: int, frame: Optional[FrameType]) -> None:
-        """The first drains, a later one kills."""
-        del frame
-        now = time.monotonic()
-        before, self._sigterm_at = self._sigterm_at, now
-        if not self.is_of_this_process or (
-                before is not None and now >= before + _ONE_SIGNAL_S):
-            # In a child it was not meant for, it is as if it were not there.
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-        elif self._handle is None:
+    def _leave(self, kind: Optional[Type[BaseException]]) -> None:
+        is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
+        # libmuster says that a signal was it, which is not the whole of it.
+        if not is_interrupt:
+            say("this worker leaves the job" + (
+                ", which the program has not finished" if kind is None else
+                " because of " + kind.__name__))
+        self._library.muster_stop(self._handle, int(
+            signal.SIGINT if is_interrupt else signal.SIGTERM))
+
+    def _on_exit(self) -> None:
+        kind = kind_of_end()
+        self.abandon(kind)
+        if kind is None and self._sigterm.has_come and self._exit_code:
+            exit_at_end(self._exit_code)
+
+    def _on_sigterm(self, number: int, is_first: bool) -> None:
+        if self._handle is None:
             raise SystemExit(128 + number)
-        elif before is None:
+        if is_first:
             self._library.muster_stop(self._handle, number)

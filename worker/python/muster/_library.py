@@ -7,7 +7,7 @@ from typing import Any, Optional
 from muster._errors import ConfigError
 
 # The version of muster.h that this package is written for.
-ABI = 1
+ABI = 2
 
 OK = 0
 WAITING, STEP, OVER = 0, 1, 2
@@ -27,6 +27,7 @@ class Step(ctypes.Structure):
         ("leases", ctypes.c_int32),
         ("staleness", ctypes.c_double),
         ("dropped", ctypes.c_int32),
+        ("has_values", ctypes.c_int32),
     ]
 
 

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Type
 
 from muster import _job
-from muster._errors import ConfigError, Error, UnavailableError
+from muster._ends import say
+from muster._errors import ConfigError, Error, JobOver, UnavailableError
 from muster._programs import path_of
 
 # Below Linux's range for outgoing connections (32768 and up), so that none of
@@ -70,11 +71,14 @@ def _outcome(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
         if job is not None:
             job.finish()
         return pickle.dumps((result, None, ""))
+    except JobOver as error:
+        say(str(error))
+        return pickle.dumps((None, None, ""))
     except BaseException as error:  # pylint: disable=broad-except
         text = traceback.format_exc()
         job = _job.current()
         if job is not None:
-            job.abandon()
+            job.abandon(type(error))
         try:
             outcome = pickle.dumps((None, error, text))
             pickle.loads(outcome)
@@ -167,7 +171,8 @@ class local:  # pylint: disable=invalid-name
     def run(self, function: Callable[..., Any], *args: Any,
             **kwargs: Any) -> List[Any]:
         """One job: calls `function` in each worker, a process forked from this
-        one. Returns what they return, which pickle can write, by their index.
+        one. Returns what they return, which pickle can write, by their index;
+        None of a worker that came when the others had done all (JobOver).
 
         A worker that fails ends the others. Nothing is left running, also after
         Ctrl-C: workers then save and leave.

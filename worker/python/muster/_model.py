@@ -2,12 +2,13 @@
 
 import dataclasses
 import math
+import numbers
 from types import TracebackType
 from typing import Any, Iterable, Mapping, Optional, Tuple, Type, Union
 
 import numpy
 
-from muster._errors import ConfigError
+from muster._errors import ConfigError, end_with_exit_codes
 from muster._init import init
 from muster._job import Job
 from muster._spec import Settings, one_of
@@ -47,22 +48,30 @@ class Model:
           optimizer: the rule of the ps tasks, "sgd", "momentum", "nesterov",
             "adagrad", "rmsprop", "adam", "adamw" or "ftrl"; with further
             settings as ("adam", {"beta1": 0.8}).
-          learning_rate: of the rule; None: its default.
+          learning_rate: of the rule, more than 0; None: its default.
           state: names of parameters that are moving averages: what is pushed
             for them is added, by no rule.
-          rows: rows of the data set, for `rows()`; 0: the program has rows of
-            its own.
+          rows: rows of the data set, for `rows()`, each once an epoch; those
+            left at the very end, fewer than a step's, are not dealt. 0: the
+            program has rows of its own.
           batch_size: rows of a step of this worker.
           init_arguments: as `muster.init`.
 
         Raises:
           ConfigError: what cannot be, or differs between workers.
+          JobOver: the job has ended before this worker had its values.
           Error: its other children, for what else keeps it from the first step.
+          SystemExit: 143, after SIGTERM meanwhile.
         """
+        end_with_exit_codes()
         name, settings = ((optimizer, {}) if isinstance(optimizer, str)
                           else optimizer)
         if learning_rate is not None:
             settings = {"learning_rate": learning_rate, **settings}
+        rate = settings.get("learning_rate", 1)
+        if isinstance(rate, numbers.Real) and not float(rate) > 0:
+            raise ConfigError("Model: learning_rate: wanted more than 0, found "
+                              "%r" % rate)
         known = [field.name for field in dataclasses.fields(Settings)]
         for argument in init_arguments:
             one_of("Model: an argument", argument, known)

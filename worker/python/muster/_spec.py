@@ -227,6 +227,35 @@ def with_environment(settings: Settings,
     return dataclasses.replace(settings, **found)
 
 
+# Where they say more than this, the process is one of several.
+_ALONE = {"SLURM_STEP_NUM_TASKS": "1", "OMPI_COMM_WORLD_SIZE": "1",
+          "PMI_SIZE": "1", "WORLD_SIZE": "1", "JOB_COMPLETION_INDEX": ""}
+
+
+def with_default_task(settings: Settings,
+                      environment: Mapping[str, str]) -> Settings:
+    """The settings, with a task_index where `ps` alone says where to train:
+    that of the chief with a train_dir, else "any"."""
+    if (settings.ps is None or settings.workers not in (None, "any") or
+            settings.cluster is not None or settings.task_index is not None or
+            settings.job_name not in (None, "worker") or
+            environment.get("TF_CONFIG") or
+            any(environment.get(name, "") not in ("", alone)
+                for name, alone in _ALONE.items())):
+        return settings
+    return dataclasses.replace(
+        settings, task_index="any" if settings.train_dir is None else 0)
+
+
+def place_text(settings: Settings) -> str:
+    """Where the job is, for people."""
+    for name in ("ps", "cluster"):
+        value = getattr(settings, name)
+        if value is not None:
+            return "%s=%r" % (name, value)
+    return "the ps tasks of TF_CONFIG"
+
+
 def cluster_text(settings: Settings) -> str:
     """The fields of a ProgramSpec that say where it runs."""
     lines: List[str] = []
