@@ -90,8 +90,11 @@ class WheelTest(harness.TestCase):
                                 capture_output=True, text=True, env={},
                                 cwd=self.dir).stdout.splitlines()
         version = os.path.basename(path).split("-")[1]
-        self.assertEqual(opened[0], version + " 1")
         there, = glob.glob(os.path.join(venv, "lib/python*/site-packages"))
+        with open(os.path.join(there, "muster/_library.py"),
+                  encoding="utf-8") as file:
+            abi = re.search(r"^ABI = (\d+)$", file.read(), re.MULTILINE)
+        self.assertEqual(opened[0], "%s %s" % (version, abi.group(1)))
         ours = [os.path.basename(path) for path in opened
                 if path.startswith(os.path.realpath(there))]
         self.assertTrue([name for name in ours if re.match(
