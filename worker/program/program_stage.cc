@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
@@ -71,6 +72,9 @@ std::string TrainingText(const WorkerJob& job, const TrainedProgram& model) {
                   "in_order: ", model.in_order ? "true" : "false", "\n");
   if (training.replication().has_sync()) {
     absl::StrAppend(&text, "step_rows: ", model.step_rows, "\n");
+  }
+  if (!model.settings.empty()) {
+    absl::StrAppend(&text, "settings: ", absl::CEscape(model.settings), "\n");
   }
   return text;
 }

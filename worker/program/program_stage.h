@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +30,7 @@ struct TrainedProgram {
   int64_t step_rows = 0;
   int steps_ahead = 0;
   bool in_order = false;
+  std::string settings;
 };
 
 // Places a program's parameters. Errors: InvalidArgument for a step of more

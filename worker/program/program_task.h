@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct ProgramOptions {
   int64_t step_rows = 0;
   int steps_ahead = 0;
   bool in_order = false;
+  std::string settings;
   // Numbers a task that has no number: AcquireIndex, or its certificate's. One
   // still without: its job is at its end, and needs no more workers.
   std::function<absl::StatusOr<TaskId>(const WorkerOptions&)> number_task;

@@ -300,6 +300,7 @@ absl::StatusOr<KeyedProgram> MakeProgramOptions(ResolvedProgram program) {
   options.step_rows = spec.step_rows();
   options.steps_ahead = spec.steps_ahead();
   options.in_order = spec.in_order();
+  options.settings = spec.settings();
   RETURN_IF_ERROR(SetLinks(spec, &options));
   return result;
 }

@@ -113,6 +113,13 @@ TEST_F(ProgramStageTest, OtherRows_MakeAnotherText) {
   EXPECT_TRUE(Differs([this] { model_.in_order = true; }));
 }
 
+TEST_F(ProgramStageTest, OtherSettings_MakeAnotherTextOfOneLine) {
+  EXPECT_TRUE(Differs([this] { model_.settings = "weight_decay=0.1"; }));
+  EXPECT_THAT(Text(), HasSubstr("\nsettings: weight_decay=0.1\n"));
+  model_.settings = "a\nb";
+  EXPECT_THAT(Text(), HasSubstr("\nsettings: a\\nb\n"));
+}
+
 TEST_F(ProgramStageTest, StepRows_MustBeAlikeInAMeanOfSeveralAlone) {
   model_.epoch_rows = 10;
   model_.step_rows = 2;

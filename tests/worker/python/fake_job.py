@@ -28,6 +28,7 @@ class FakeJob:
         self._is_wanted = False
         self.starter = None
         self.dealing = {}
+        self.batch_step = None
         self.is_started = False
         self.done = False
         self.step = 0

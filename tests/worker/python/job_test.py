@@ -50,6 +50,11 @@ class JobTest(TestCase):
                          (1, False, 3, 2))
         self.assertFalse(job.is_started or job.done)
 
+    def test_what_workers_must_have_alike_is_said_at_the_start(self):
+        self.job().start([("w", (2,), False, self.w)], ("sgd", {}),
+                         alike="decay=1")
+        self.assertIn('settings: "decay=1"', self.library.spec)
+
     def test_gradients_come_from_their_memory_values_into_theirs(self):
         job = self.started()
         while job.await_step() is not None:

@@ -75,7 +75,7 @@ TEST_F(ProgramOptionsTest, FieldsOfTheWorker_AreTaken) {
   const auto program = MakeWith(
       "namespace: 'team/a' train_dir: 'run1' max_wait_seconds: 3 "
       "progress_every_seconds: 0.5 epoch_rows: 100 step_rows: 10 "
-      "steps_ahead: 2 in_order: true");
+      "steps_ahead: 2 in_order: true settings: 'decay=1'");
   ASSERT_THAT(program, IsOk());
   const ProgramOptions& options = program->options;
   EXPECT_EQ(options.worker.job_namespace, "team/a");
@@ -86,6 +86,7 @@ TEST_F(ProgramOptionsTest, FieldsOfTheWorker_AreTaken) {
   EXPECT_EQ(options.step_rows, 10);
   EXPECT_EQ(options.steps_ahead, 2);
   EXPECT_TRUE(options.in_order);
+  EXPECT_EQ(options.settings, "decay=1");
 }
 
 TEST_F(ProgramOptionsTest, MisspelledField_IsNamedWithTheNearest) {

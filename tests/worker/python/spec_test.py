@@ -27,7 +27,8 @@ class SpecTest(unittest.TestCase):
             Settings(ps=["a:1", "b:2"], train_dir=pathlib.Path("run"), seed=7,
                      task_index=1, max_wait=2, steps=numpy.int64(5)),
             ("adam", {"learning_rate": 1e-3, "nesterov": True, "k": 2}),
-            [("w", (3, 2), False), ("mean", (), True)], 10, 4, 1, True)
+            [("w", (3, 2), False), ("mean", (), True)], 10, 4, 1, True,
+            "decay=1")
         self.assertEqual(text.decode(), """ps_hosts: "a:1,b:2"
 train_dir: "run"
 task_index: "1"
@@ -46,6 +47,7 @@ epoch_rows: 10
 step_rows: 4
 steps_ahead: 1
 in_order: true
+settings: "decay=1"
 """)
 
     def test_a_setting_joins_the_message_that_the_text_has(self):

@@ -1,5 +1,8 @@
 """muster.torch.DistributedOptimizer, over a job in this process."""
 
+import copy
+import io
+import pickle
 import unittest
 import warnings
 
@@ -178,6 +181,44 @@ class RefusalTest(unittest.TestCase):
         self.check_refused(["weight", "batch first"], sgd,
                            torch.nn.LazyLinear(2))
 
+    def test_batch_norm_without_momentum_is_named(self):
+        model = dense_model()
+        model.norm = torch.nn.BatchNorm1d(3, momentum=None)
+        self.check_refused(["'norm'", "momentum=None"], sgd, model)
+        model.norm = torch.nn.BatchNorm1d(3, momentum=None,
+                                          track_running_stats=False)
+        distributed(sgd, model)
+
+    def test_parameters_that_have_memory_in_common_are_named(self):
+        memory = torch.zeros(4, 4)
+
+        def model_of(*parts):
+            model = torch.nn.Module()
+            for index, part in enumerate(parts):
+                model.register_parameter("p%d" % index,
+                                         torch.nn.Parameter(part))
+            return model
+        for parts in ([memory[:3], memory[2:]], [memory, memory[2]],
+                      [memory, memory.t()],
+                      [memory[:, :3], memory[:, 2:]],
+                      [memory, torch.zeros(1), memory[0, :1]]):
+            self.check_refused(["'p0'", "in common"], sgd, model_of(*parts))
+        distributed(sgd, model_of(memory[:2], memory[2:], torch.zeros(0),
+                                  torch.tensor(1.0)))
+        distributed(sgd, model_of(memory[:, :2], memory[:, 2:]))
+
+    def test_elements_that_have_memory_in_common_are_named(self):
+        model = torch.nn.Module()
+        model.a = torch.nn.Parameter(torch.zeros(1).expand(4))
+        self.check_refused(["'a'", "share memory"], sgd, model)
+
+    def test_a_negative_rate_is_named(self):
+        def make(parameters):
+            optimizer = sgd(parameters)
+            optimizer.param_groups[0]["lr"] = -1.0
+            return optimizer
+        self.check_refused(["lr is -1"], make)
+
     def test_no_job_is_told(self):
         model = dense_model()
         with self.assertRaisesRegex(muster.torch.ConfigError, "init"):
@@ -298,9 +339,99 @@ class TensorsTest(unittest.TestCase):
         optimizer.step()
         numpy.testing.assert_array_equal(job.pushes[0][0]["0.weight"], wanted)
 
+    def check_step_refused(self, change, words, model=None):
+        """The step after `change` of the model, and a first step."""
+        optimizer, model, _ = distributed(sgd, model)
+        train(model, optimizer, 1)
+        change(model)
+        with self.assertRaisesRegex(muster.torch.ConfigError, words):
+            train(model, optimizer, 1)
+
+    def test_a_parameter_that_is_frozen_later_is_refused_by_name(self):
+        self.check_step_refused(
+            lambda model: model[2].bias.requires_grad_(False),
+            "requires_grad of '2.bias' is False")
+
+    def test_a_parameter_that_is_unfrozen_later_is_refused_by_name(self):
+        model = dense_model()
+        model[0].bias.requires_grad_(False)
+        self.check_step_refused(
+            lambda model: model[0].bias.requires_grad_(True),
+            "requires_grad of '0.bias' is True", model)
+
+    def test_a_gradient_of_a_frozen_parameter_is_refused_by_name(self):
+        model = dense_model()
+        model[0].bias.requires_grad_(False)
+
+        def thaw(model):
+            model[0].bias.requires_grad_(True)
+            loss_of(model, 0).backward()
+            model[0].bias.requires_grad_(False)
+        optimizer, _, _ = distributed(sgd, model)
+        thaw(model)
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    "'0.bias' is frozen"):
+            optimizer.step()
+
+    def test_values_that_are_written_later_are_refused_by_name(self):
+        def clip(model):
+            with torch.no_grad():
+                model[2].weight.clamp_(-0.01, 0.01)
+        self.check_step_refused(clip, "'2.weight' was written to.*clipping")
+        self.check_step_refused(
+            lambda model: model.load_state_dict(dense_model(1).state_dict()),
+            "'0.weight' was written to.*before the first step")
+        self.check_step_refused(
+            lambda model: torch.optim.Adam(model.parameters()).step(),
+            "'0.weight' was written to")
+
+    def test_parameters_that_are_replaced_later_are_refused_by_name(self):
+        self.check_step_refused(
+            lambda model: model.load_state_dict(dense_model(1).state_dict(),
+                                                assign=True),
+            "another tensor as '0.weight'")
+        tied = dense_model(hidden=5)
+        tied.tied = tied[0].weight
+
+        def untie(model):
+            model[0].weight = torch.nn.Parameter(torch.zeros(5, 5))
+        self.check_step_refused(untie, "another tensor as 'tied'", tied)
+
+    def test_what_a_step_itself_does_is_no_write(self):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(5, 4),
+                                    torch.nn.BatchNorm1d(4),
+                                    torch.nn.Linear(4, 3))
+        model[0].weight.data = model[0].weight.data.t().contiguous().t()
+        optimizer, _, job = distributed(sgd, model)
+        for step in range(3):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = loss_of(model, step)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+            model.eval()
+            copy.deepcopy(model)
+            model.float().cpu().train()
+        self.assertEqual(len(job.pushes), 3)
+
+    def test_values_that_are_loaded_before_the_start_are_the_jobs(self):
+        optimizer, model, job = distributed(sgd)
+        model.load_state_dict(dense_model(1).state_dict())
+        train(model, optimizer, 1)
+        self.assertEqual(len(job.pushes), 1)
+
+    def test_values_with_other_strides_are_refused_by_name(self):
+        def transpose(model):
+            model[0].weight.data = model[0].weight.data.t()
+        self.check_step_refused(transpose, "'0.weight' have moved",
+                                dense_model(hidden=5))
+
     def test_a_sparse_gradient_is_refused_by_name(self):
         model = torch.nn.Embedding(4, 2, sparse=True)
         optimizer, _, _ = distributed(sgd, model)
+        optimizer.start()
         model(torch.tensor([1])).sum().backward()
         with self.assertRaisesRegex(muster.torch.ConfigError, "sparse"):
             optimizer.step()
@@ -352,15 +483,45 @@ class StepTest(unittest.TestCase):
         self.assertEqual(job.pushes[0][1], loss.item())
         self.assertEqual(job.examples, [6])
 
-    def test_a_step_that_starts_the_job_pushes_nothing(self):
+    def test_a_step_without_a_start_before_is_told_of_the_forward_pass(self):
         optimizer, model, job = distributed(sgd)
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
-        optimizer.step()
-        self.assertTrue(job.is_started)
-        self.assertEqual(job.pushes, [])
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    r"first forward pass.*start\(\)"):
+            optimizer.step()
+        self.assertFalse(job.is_started)
+        optimizer.start()
         optimizer.step()
         self.assertEqual(len(job.pushes), 1)
+
+    def test_the_wrapped_optimizers_own_step_is_refused(self):
+        model = dense_model()
+        inner = sgd(model.parameters())
+        muster.torch.DistributedOptimizer(inner, model, FakeJob())
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    "SGD is that of a DistributedOptimizer"):
+            train(model, inner, 1)
+
+    def test_a_copy_of_the_model_is_a_model_without_a_job(self):
+        _, model, job = distributed(sgd)
+        average = torch.optim.swa_utils.AveragedModel(model)
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        saved.seek(0)
+        for other in (copy.deepcopy(model), average,
+                      torch.load(saved, weights_only=False)):
+            loss_of(other, 0)
+            self.assertFalse(job.is_started)
+        train(model, sgd(other.parameters()), 1)
+        self.assertTrue(job.is_started)
+
+    def test_a_copy_of_the_optimizer_is_refused_by_name(self):
+        optimizer, _, _ = distributed(sgd)
+        for make in (copy.deepcopy, copy.copy, pickle.dumps):
+            with self.assertRaisesRegex(muster.torch.ConfigError,
+                                        "cannot be copied nor pickled"):
+                make(optimizer)
 
     def test_a_step_after_the_end_changes_nothing(self):
         optimizer, model, job = distributed(sgd, job=FakeJob(steps=2))
@@ -406,11 +567,15 @@ class StepTest(unittest.TestCase):
         numpy.testing.assert_allclose(
             found, train(alone, sgd(alone.parameters()), 3), rtol=RELATIVE)
 
-    def test_a_compiled_forward_leaves_the_start_to_the_step(self):
+    def test_a_model_that_is_compiled_later_wants_a_start(self):
         optimizer, model, job = distributed(sgd)
         model.compile(backend="eager", fullgraph=True)
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    "compile before"):
+            train(model, optimizer, 1)
+        optimizer.start()
         train(model, optimizer, 3)
-        self.assertEqual(len(job.pushes), 2)
+        self.assertEqual(len(job.pushes), 3)
 
 
 class ScheduleTest(unittest.TestCase):
@@ -462,6 +627,48 @@ class ScheduleTest(unittest.TestCase):
         with self.assertRaisesRegex(muster.torch.ConfigError,
                                     "cycle_momentum=False"):
             train(model, optimizer, 3, scheduler)
+
+    def check_setting_refused(self, words, **settings):
+        optimizer, model, job = distributed(sgd)
+        train(model, optimizer, 1)
+        optimizer.param_groups[0].update(settings)
+        with self.assertRaisesRegex(muster.torch.ConfigError, words) as raised:
+            train(model, optimizer, 1)
+        self.assertEqual(len(job.pushes), 1)
+        return str(raised.exception)
+
+    def test_a_weight_decay_that_is_changed_is_refused_by_name(self):
+        words = self.check_setting_refused("weight_decay.* 0.1 and was 0",
+                                           weight_decay=0.1)
+        self.assertNotIn("OneCycleLR", words)
+
+    def test_a_rate_that_is_none_is_refused_by_name(self):
+        self.check_setting_refused("lr is -1", lr=-1.0)
+        self.check_setting_refused("lr is nan", lr=float("nan"))
+
+    def test_a_rate_that_the_job_refuses_is_named(self):
+        class SyncJob(FakeJob):
+            def push(self, *arguments, **settings):
+                if settings["rate_factor"] != 1:
+                    raise muster.torch.ConfigError("one rate for all")
+                super().push(*arguments, **settings)
+        optimizer, model, _ = distributed(sgd, job=SyncJob())
+        train(model, optimizer, 1)
+        optimizer.param_groups[0]["lr"] = 0.05
+        with self.assertRaisesRegex(
+                muster.torch.ConfigError,
+                "lr of the optimizer is 0.05 and was 0.1.*one rate for all"):
+            train(model, optimizer, 1)
+
+    def test_workers_must_have_the_decay_of_gradients_alike(self):
+        for make, wanted in [
+                (lambda p: torch.optim.Adam(p, weight_decay=0.25),
+                 "weight_decay=0.25, added to gradients"),
+                (lambda p: torch.optim.AdamW(p, weight_decay=0.25), ""),
+                (sgd, "")]:
+            optimizer, _, job = distributed(make)
+            optimizer.start()
+            self.assertEqual(job.arguments["alike"], wanted)
 
     def test_a_state_dict_has_the_groups_and_brings_the_rate_back(self):
         optimizer, model, job = distributed(sgd)

@@ -23,6 +23,19 @@ class Rows(data.Dataset):
         return float(row)
 
 
+class Fetched(Rows):
+    """Rows of several at once, at least one."""
+
+    def __getitems__(self, rows):
+        assert rows
+        return [float(row) for row in rows]
+
+
+class Own(data.DataLoader):
+    def __iter__(self):
+        return iter([])
+
+
 class Endless(data.IterableDataset):
     def __iter__(self):
         return iter([1.0])
@@ -45,6 +58,13 @@ class ReleasingJob(FakeJob):
         if self.step == self._at:
             self._leases = self._leases[:self._at - 1] + self._later
             self._steps = len(self._leases)
+
+
+class NearJob(FakeJob):
+    """The rows of no step are known before it."""
+
+    def rows(self, ahead=0):
+        return None if ahead else super().rows()
 
 
 def leases_of(*batches):
@@ -71,9 +91,9 @@ def rows_of(job, loader):
 class ShardTest(unittest.TestCase):
 
     def check_rows(self, job, wanted, **settings):
-        settings = dict({"batch_size": 2, "shuffle": True}, **settings)
-        self.assertEqual(rows_of(job, data.DataLoader(Rows(8), **settings)),
-                         wanted)
+        settings = {"dataset": Rows(8), "batch_size": 2, "shuffle": True,
+                    **settings}
+        self.assertEqual(rows_of(job, data.DataLoader(**settings)), wanted)
 
     def test_batches_are_those_of_the_leases_in_their_order(self):
         batches = [[3, 1], [6, 0], [5]]
@@ -108,7 +128,7 @@ class ShardTest(unittest.TestCase):
         self.check_rows(job, [[1, 2]], num_workers=2, prefetch_factor=3)
         self.assertEqual(job.arguments, {
             "epoch_rows": 8, "step_rows": 2, "steps_ahead": 6,
-            "in_order": False, "epochs": 1})
+            "in_order": False, "epochs": 1, "alike": ""})
 
     def test_a_loader_that_does_not_shuffle_has_the_rows_in_order(self):
         job = FakeJob(leases=leases_of([1, 2]))
@@ -126,6 +146,31 @@ class ShardTest(unittest.TestCase):
         job = FakeJob(leases=leases_of([1, 2], [3]))
         self.check_rows(job, [[10, 20], [30]], num_workers=1,
                         collate_fn=lambda rows: torch.tensor(rows) * 10)
+
+    def test_a_data_set_that_fetches_many_is_not_asked_for_none(self):
+        for workers in (0, 2):
+            self.check_rows(NearJob(leases=leases_of([4, 2], [1])),
+                            [[4, 2], [1]], dataset=Fetched(8),
+                            num_workers=workers)
+
+    def test_a_second_step_with_one_batch_is_refused_by_name(self):
+        job = FakeJob(leases=leases_of([1, 2], [3]))
+        optimizer, model = optimizer_of(job)
+        next(job.shard(data.DataLoader(Rows(8), batch_size=2)))
+        model(torch.ones(1, 1)).sum().backward()
+        optimizer.step()
+        with self.assertRaisesRegex(muster.torch.ConfigError, "a second one"):
+            optimizer.step()
+        self.assertEqual(len(job.pushes), 1)
+
+    def test_a_step_before_the_first_batch_is_refused_by_name(self):
+        job = FakeJob(leases=leases_of([1, 2], [3]))
+        optimizer, _ = optimizer_of(job)
+        job.shard(data.DataLoader(Rows(8), batch_size=2))
+        optimizer.start()
+        with self.assertRaisesRegex(muster.torch.ConfigError,
+                                    "before the first"):
+            optimizer.step()
 
     def test_a_batch_without_a_step_is_refused_by_name(self):
         job = FakeJob(leases=leases_of([1, 2], [3]))
@@ -153,7 +198,8 @@ class RefusalTest(unittest.TestCase):
                 Unsized(), sampler=data.SequentialSampler(rows))),
             ("batch_size=None", data.DataLoader(rows, batch_size=None)),
             ("batch_sampler", data.DataLoader(rows, batch_sampler=[[1]])),
-            ("drop_last", data.DataLoader(rows, 2, drop_last=True)),
+            ("Own has an __iter__", Own(rows)),
+            ("drop_last.*fewer rows than a step, is not trained on", data.DataLoader(rows, 2, drop_last=True)),
             ("WeightedRandomSampler", data.DataLoader(rows, sampler=weighted)),
             ("replacement", data.DataLoader(rows, sampler=data.RandomSampler(
                 rows, replacement=True))),

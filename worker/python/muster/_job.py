@@ -95,6 +95,8 @@ class Job:
         # with the rows of `shard`, as arguments of `start`.
         self.starter: Optional[Callable[[], None]] = None
         self.dealing: Dict[str, Any] = {}
+        # Of `shard`: the step that its newest batch is of, 0 before the first.
+        self.batch_step: Optional[int] = None
         task = _library.Task()
         self._check(self._library.muster_resolve(program_text(settings),
                                                  ctypes.byref(task)))
@@ -158,7 +160,8 @@ class Job:
     # ---- Steps --------------------------------------------------------------
     def start(self, tensors: Sequence[Tensor], rule: Rule, *,
               epoch_rows: int = 0, step_rows: int = 0, steps_ahead: int = 0,
-              in_order: bool = False, epochs: Optional[float] = None) -> None:
+              in_order: bool = False, epochs: Optional[float] = None,
+              alike: str = "") -> None:
         """Begins to take part; returns at once.
 
         Args:
@@ -172,6 +175,7 @@ class Job:
           steps_ahead: steps whose rows are wanted beforehand.
           in_order: whether each epoch has the rows in the data set's order.
           epochs: the job's end, if `init` has not said another.
+          alike: what else all workers must have alike, in words.
 
         Errors: ConfigError.
         """
@@ -189,7 +193,7 @@ class Job:
                                               memory, writable=True)
         text = program_text(
             self._with_epochs(epochs), rule, [tensor[:3] for tensor in tensors],
-            epoch_rows, step_rows, steps_ahead, in_order)
+            epoch_rows, step_rows, steps_ahead, in_order, alike)
         kind = ctypes.c_int(0)
         handle = self._library.muster_start(
             text, pointers_to(list(addresses.values())), ctypes.byref(kind))
@@ -284,7 +288,8 @@ class Job:
         Args:
           loader: over a map-style data set, with a batch_size; its sampler
             says no more than whether rows are shuffled (by the job's seed).
-            Batches go on over the ends of epochs.
+            Batches go on over the ends of epochs; the rest of the job's last
+            epoch, fewer rows than a step, is not trained on.
           epochs: None: those of `init`; 1 if it says no end at all.
 
         Errors: ConfigError for another loader, or a second call.

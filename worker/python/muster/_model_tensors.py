@@ -1,10 +1,13 @@
 """A model's parameters and buffers as tensors of a job."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
 from muster._errors import ConfigError
+
+# Modules that have a parameter, each under a name.
+Owners = List[Tuple[torch.nn.Module, str]]
 
 
 class ModelTensor:
@@ -15,10 +18,13 @@ class ModelTensor:
 
     is_state = True
 
-    def __init__(self, name: str, tensor: torch.Tensor) -> None:
+    def __init__(self, name: str, tensor: torch.Tensor,
+                 owners: Owners) -> None:
         _check(name, tensor)
         self.name = name
         self.tensor = tensor
+        self._owners = owners
+        self._version = tensor._version
         values = tensor.detach()
         self.is_copied = not values.is_contiguous()
         self.memory = values.contiguous()
@@ -26,12 +32,44 @@ class ModelTensor:
         self._address = values.data_ptr()
 
     def check(self) -> None:
-        """Raises ConfigError if the model's values lie elsewhere now."""
-        if self.tensor.data_ptr() != self._address:
+        """Raises ConfigError if the model has other values than those that
+        the step came with, or trains other tensors than at the start."""
+        if any(module._parameters.get(key) is not self.tensor
+               for module, key in self._owners):
+            raise ConfigError(
+                "step: the model has another tensor as '%s' than at the start: "
+                "load_state_dict(assign=True), and what else replaces "
+                "parameters, belongs before DistributedOptimizer" % self.name)
+        if (self.tensor.data_ptr() != self._address
+                or self.tensor.stride() != self._values.stride()):
             raise ConfigError(
                 "step: the values of '%s' have moved since the start: do not "
                 "assign to .data, nor move or convert the model, once a job "
                 "has it" % self.name)
+        self._check_frozen()
+        if self.tensor._version != self._version:
+            raise ConfigError(
+                "step: '%s' was written to by this program (load_state_dict, "
+                "clamp_, another optimizer's step, an Embedding's max_norm), "
+                "but values of parameters are those of the ps tasks: load "
+                "before the first step, or muster.init a new run; clipping of "
+                "weights is not possible" % self.name)
+
+    def _check_frozen(self) -> None:
+        if self.tensor.requires_grad == self.is_state:
+            raise ConfigError(
+                "step: requires_grad of '%s' is %s, and was not at the start: "
+                "freeze before DistributedOptimizer, and for another phase "
+                "muster.init a new run" %
+                (self.name, self.tensor.requires_grad))
+        if self.is_state and self.tensor.grad is not None:
+            raise ConfigError(
+                "step: '%s' is frozen since the start, but has a gradient, "
+                "which is in no update: set its .grad to None" % self.name)
+
+    def settle(self) -> None:
+        """What is written to the tensor from now on is not of the job."""
+        self._version = self.tensor._version
 
     def receive(self) -> None:
         """Takes what libmuster has written."""
@@ -48,7 +86,7 @@ class ModelBuffer(ModelTensor):
     another tensor: so it has memory of the job's beside it."""
 
     def __init__(self, name: str, module: torch.nn.Module, key: str) -> None:
-        super().__init__(name, module.get_buffer(key))
+        super().__init__(name, module.get_buffer(key), [])
         self._module = module
         self._key = key
         self.memory = self.memory.clone()
@@ -72,9 +110,9 @@ class ModelParameter(ModelTensor):
 
     is_state = False
 
-    def __init__(self, name: str, tensor: torch.Tensor,
+    def __init__(self, name: str, tensor: torch.Tensor, owners: Owners,
                  weight_decay: float) -> None:
-        super().__init__(name, tensor)
+        super().__init__(name, tensor, owners)
         self._weight_decay = weight_decay
         self._sum = torch.empty_like(self.memory) if weight_decay else None
 
@@ -107,6 +145,41 @@ def _check(name: str, tensor: torch.Tensor) -> None:
         raise ConfigError(what + "is %s, wanted torch.float32: model.float(), "
                           "with torch.autocast for shorter activations" %
                           tensor.dtype)
+    if any(size > 1 and stride == 0
+           for size, stride in zip(tensor.shape, tensor.stride())):
+        raise ConfigError(what + "has elements that share memory (expand): "
+                          "make it a .clone()")
+
+
+def _addresses(tensor: torch.Tensor) -> torch.Tensor:
+    """That of each element."""
+    found = torch.tensor(tensor.data_ptr())
+    for size, stride in zip(tensor.shape, tensor.stride()):
+        found = found.unsqueeze(-1) + torch.arange(size) * (4 * stride)
+    return found.flatten()
+
+
+def _check_apart(tensors: List[ModelTensor]) -> None:
+    """Raises ConfigError if two have memory in common."""
+    spans = []
+    for tensor in tensors:
+        values = tensor.tensor.detach()
+        if values.numel():
+            last = sum((size - 1) * stride for size, stride in zip(
+                values.shape, values.stride()))
+            spans.append((values.data_ptr(), values.data_ptr() + 4 * last,
+                          tensor.name, values))
+    # Those that reach as far as the next one begins.
+    reach: List[Any] = []
+    for span in sorted(spans, key=lambda span: span[:3]):
+        reach = [other for other in reach if other[1] >= span[0]]
+        for other in reach:
+            if torch.isin(_addresses(other[3]), _addresses(span[3])).any():
+                raise ConfigError(
+                    "DistributedOptimizer: '%s' and '%s' have memory in "
+                    "common: make them one Parameter, or .clone() one" %
+                    (other[2], span[2]))
+        reach.append(span)
 
 
 def _buffers_of(model: torch.nn.Module) -> List[ModelBuffer]:
@@ -114,6 +187,7 @@ def _buffers_of(model: torch.nn.Module) -> List[ModelBuffer]:
     num_batches_tracked, which are each process's own."""
     found: Dict[torch.Tensor, ModelBuffer] = {}
     for prefix, module in model.named_modules():
+        _check_averages(_own_name(prefix), module)
         for key, buffer in module.named_buffers(recurse=False):
             if (key not in module._non_persistent_buffers_set
                     and buffer.dtype.is_floating_point
@@ -121,6 +195,23 @@ def _buffers_of(model: torch.nn.Module) -> List[ModelBuffer]:
                 name = _own_name("%s.%s" % (prefix, key) if prefix else key)
                 found[buffer] = ModelBuffer(name, module, key)
     return list(found.values())
+
+
+def _check_averages(name: str, module: torch.nn.Module) -> None:
+    if (isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+            and module.momentum is None and module.track_running_stats):
+        raise ConfigError(
+            "DistributedOptimizer: '%s' has momentum=None, the mean over all "
+            "batches, and each worker counts its own alone: give it a "
+            "momentum, as 0.1" % (name or type(module).__name__))
+
+
+def _owners_of(model: torch.nn.Module) -> Dict[torch.Tensor, Owners]:
+    owners: Dict[torch.Tensor, Owners] = {}
+    for module in model.modules():
+        for key, parameter in module.named_parameters(recurse=False):
+            owners.setdefault(parameter, []).append((module, key))
+    return owners
 
 
 def _own_name(name: str) -> str:
@@ -133,13 +224,15 @@ def tensors_of(model: torch.nn.Module, groups: List[Dict[str, Any]],
     """All of `model`, whose optimizer has `groups`. Raises ConfigError that
     names the tensor which cannot be one of a job."""
     optimized = {p for group in groups for p in group["params"]}
+    owners = _owners_of(model)
     tensors: List[ModelTensor] = []
     for name, parameter in model.named_parameters():
         name = _own_name(name)
         if not parameter.requires_grad:
-            tensors.append(ModelTensor(name, parameter))
+            tensors.append(ModelTensor(name, parameter, owners[parameter]))
         elif parameter in optimized:
-            tensors.append(ModelParameter(name, parameter, weight_decay))
+            tensors.append(ModelParameter(name, parameter, owners[parameter],
+                                          weight_decay))
         else:
             raise ConfigError(
                 "DistributedOptimizer: the optimizer lacks the model's '%s': "
@@ -152,4 +245,5 @@ def tensors_of(model: torch.nn.Module, groups: List[Dict[str, Any]],
             "not the model's, the first of shape %s: give it those of the "
             "model that is given here" %
             (len(optimized), list(next(iter(optimized)).shape)))
+    _check_apart(tensors)
     return tensors + _buffers_of(model)

@@ -49,6 +49,22 @@ class _LeasedRows:
                 return batch
 
 
+class _DataSet:
+    """A data set that may be asked for no rows. Loaders' processes may be sent
+    one."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_dataset":
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __getitems__(self, rows: List[int]) -> Any:
+        return self._dataset.__getitems__(rows) if rows else []
+
+
 class _Collate:
     """A loader's collate_fn, but for no rows. Loaders' processes may be sent
     one."""
@@ -65,6 +81,10 @@ def _refusal(loader: Any) -> Optional[str]:
     if not isinstance(loader, data.DataLoader):
         return ("wanted a torch.utils.data.DataLoader, found %s" %
                 type(loader).__name__)
+    if type(loader).__iter__ is not data.DataLoader.__iter__:
+        return ("%s has an __iter__ of its own, and rows are dealt beside it: "
+                "do in the data set, in collate_fn or in the loop what it "
+                "does, and give a DataLoader" % type(loader).__name__)
     if isinstance(loader.dataset, data.IterableDataset):
         return ("rows of an IterableDataset have no numbers to deal: give a "
                 "map-style data set (__getitem__, __len__), or loop over "
@@ -77,8 +97,9 @@ def _refusal(loader: Any) -> Optional[str]:
         return ("the loader makes no batches of a batch_size, but has "
                 "batch_size=None or a batch_sampler: give it a batch_size")
     if loader.drop_last:
-        return ("drop_last=True, and batches go on over the ends of epochs, so "
-                "that only the job's last one may be smaller: leave it out")
+        return ("drop_last=True, and batches go on over the ends of epochs; "
+                "the rest of the job's last epoch, fewer rows than a step, is "
+                "not trained on: leave it out")
     if isinstance(loader.sampler, data.RandomSampler):
         if loader.sampler.replacement or (
                 loader.sampler.num_samples != len(loader.dataset)):
@@ -95,8 +116,12 @@ def _refusal(loader: Any) -> Optional[str]:
 
 def _loader_of(loader: Any, rows: _LeasedRows) -> Any:
     """A loader like the given one, of other rows."""
+    dataset = loader.dataset
+    # torch would ask it for no rows.
+    if getattr(dataset, "__getitems__", None):
+        dataset = _DataSet(dataset)
     return data.DataLoader(
-        loader.dataset, batch_sampler=rows, num_workers=loader.num_workers,
+        dataset, batch_sampler=rows, num_workers=loader.num_workers,
         collate_fn=_Collate(loader.collate_fn), pin_memory=loader.pin_memory,
         timeout=loader.timeout, worker_init_fn=loader.worker_init_fn,
         multiprocessing_context=loader.multiprocessing_context,
@@ -114,7 +139,9 @@ def _batches(job: Job, loader: Any) -> Iterator[Any]:
         if batches is None:
             batches = iter(_loader_of(loader, rows))
         step = job.step
-        yield rows.next_batch(batches)
+        batch = rows.next_batch(batches)
+        job.batch_step = step
+        yield batch
         if not job.done and job.step == step:
             raise ConfigError(
                 "shard: the next batch was asked for before step() of the "
@@ -140,4 +167,5 @@ def shard(job: Job, loader: Any, epochs: Optional[float]) -> Iterator[Any]:
         "steps_ahead": loader.num_workers * (loader.prefetch_factor or 0),
         "in_order": isinstance(loader.sampler, data.SequentialSampler),
         "epochs": epochs}
+    job.batch_step = 0
     return _batches(job, loader)

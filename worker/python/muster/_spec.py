@@ -323,7 +323,8 @@ def training_text(settings: Settings, rule: Rule) -> str:
 def program_text(settings: Settings, rule: Optional[Rule] = None,
                  tensors: Sequence[Tuple[str, Sequence[int], bool]] = (),
                  epoch_rows: int = 0, step_rows: int = 0,
-                 steps_ahead: int = 0, in_order: bool = False) -> bytes:
+                 steps_ahead: int = 0, in_order: bool = False,
+                 alike: str = "") -> bytes:
     """A whole ProgramSpec, UTF-8; without `rule` only where it runs."""
     lines = [cluster_text(settings)]
     if rule is not None:
@@ -339,6 +340,8 @@ def program_text(settings: Settings, rule: Optional[Rule] = None,
                 field, value, 0, True))))
     if in_order:
         lines.append("in_order: true\n")
+    if alike:
+        lines.append("settings: %s\n" % quoted(alike))
     text = "".join(lines)
     if "\0" in text:
         raise ConfigError("training: found a NUL character in it")

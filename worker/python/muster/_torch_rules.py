@@ -1,5 +1,6 @@
 """torch.optim's optimizers as update rules of the ps tasks."""
 
+import math
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple, Type
 
 import torch
@@ -62,6 +63,7 @@ _RULES: Dict[Type[torch.optim.Optimizer], Callable[
 _SETTINGS = ("momentum", "nesterov", "betas", "eps", "alpha",
              "initial_accumulator_value", "weight_decay",
              "decoupled_weight_decay")
+_ALL = _SETTINGS + tuple(_REFUSED)
 
 
 def settings_of(groups: List[Dict[str, Any]]) -> List[Any]:
@@ -69,10 +71,9 @@ def settings_of(groups: List[Dict[str, Any]]) -> List[Any]:
     setting of the rule.
 
     Raises ConfigError for groups that differ."""
-    names = _SETTINGS + tuple(_REFUSED)
-    found = [[group.get(name) for name in names] for group in groups]
+    found = [[group.get(name) for name in _ALL] for group in groups]
     for other in found[1:]:
-        for name, first, second in zip(names, found[0], other):
+        for name, first, second in zip(_ALL, found[0], other):
             if first != second:
                 raise ConfigError(
                     "DistributedOptimizer: groups of parameters differ in %s "
@@ -82,14 +83,32 @@ def settings_of(groups: List[Dict[str, Any]]) -> List[Any]:
 
 
 def rate_of(groups: List[Dict[str, Any]]) -> float:
-    """The learning rate of all groups. Raises ConfigError if they differ."""
+    """The learning rate of all groups. Raises ConfigError if they differ, or
+    it is none."""
     rates = {float(group["lr"]) for group in groups}
     if len(rates) > 1:
         raise ConfigError(
             "DistributedOptimizer: groups of parameters differ in lr (%s), "
             "and a job has one learning rate: give them the same" %
             " and ".join("%g" % rate for rate in sorted(rates)))
-    return rates.pop()
+    rate = rates.pop()
+    if not 0 <= rate < math.inf:
+        raise ConfigError("DistributedOptimizer: lr is %g: wanted 0 or more" %
+                          rate)
+    return rate
+
+
+def check_unchanged(groups: List[Dict[str, Any]], start: List[Any]) -> None:
+    """Raises ConfigError that names what differs from `start`, which is of
+    settings_of."""
+    for name, before, now in zip(_ALL, start, settings_of(groups)):
+        if before != now:
+            raise ConfigError(
+                "step: %s of the optimizer is %s and was %s at the start, and "
+                "only lr may change%s" %
+                (name, now, before, ": OneCycleLR and CyclicLR want "
+                 "cycle_momentum=False" if name in ("momentum", "betas")
+                 else ""))
 
 
 def rule_of(optimizer: torch.optim.Optimizer) -> Rule:

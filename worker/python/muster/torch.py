@@ -14,6 +14,7 @@ Without `shard`, with rows of one's own: `while not job.done: ...`.
 
 import math
 import sys
+import weakref
 from typing import Any, Callable, Dict, List, Optional
 
 import torch
@@ -23,7 +24,34 @@ from muster import *  # pylint: disable=wildcard-import
 from muster._errors import ConfigError
 from muster._job import Job, current
 from muster._model_tensors import ModelTensor, tensors_of
-from muster._torch_rules import rate_of, rule_of, settings_of
+from muster._torch_rules import (check_unchanged, rate_of, rule_of,
+                                 settings_of)
+
+
+class _StartHook:
+    """Of a model, before its forward passes. That of a copy does nothing."""
+
+    def __init__(self, *of: Any) -> None:
+        """`of`: the optimizer and its model; a copy has none."""
+        self._of = [weakref.ref(one) for one in of]
+
+    def __reduce__(self) -> Any:
+        return _StartHook, ()
+
+    def __call__(self, module: torch.nn.Module, _arguments: Any) -> None:
+        if (torch.compiler.is_compiling() or not module.training
+                or not torch.is_grad_enabled()):
+            return
+        optimizer, model = [one() for one in self._of] or (None, None)
+        if optimizer is not None and model is module:
+            optimizer.start()
+
+
+def _refuse_step(optimizer: torch.optim.Optimizer, _arguments: Any,
+                 _settings: Any) -> None:
+    raise ConfigError(
+        "step: this %s is that of a DistributedOptimizer, whose step() is the "
+        "one to call" % type(optimizer).__name__)
 
 
 def _number_of(loss: Any) -> float:
@@ -42,11 +70,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
                  averages) and frozen parameters are of the job, too
       job        that of muster.init; None: this process's
 
-    The job starts at the first forward pass for training, at the first batch of
-    `job.shard`, or at the first `step()`, whatever comes first: from then on
-    the model has the values of the ps tasks, whoever initialized or restored
-    them. `step()` pushes the gradients, and brings the values of the next
-    step. Its end is `job.done`; a step then changes nothing.
+    The job starts at the first forward pass of `model` for training (but not
+    one that torch.compile, made later, makes of it), at the first batch of
+    `job.shard`, or by `start()`, whatever comes first: from then on the model
+    has the values of the ps tasks, whoever initialized or restored them, and
+    nobody else may write to its parameters, replace, freeze or unfreeze them:
+    the next step says so, but of writes through `.data`, which it cannot see.
+    `step()` pushes the gradients, and brings the values of the next step. Its
+    end is `job.done`; a step then changes nothing.
 
     A parameter without a gradient has one of zeros, which a rule with momentum
     does not pass over as torch does. Several backward passes before a step add
@@ -78,13 +109,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
         # What libmuster reads until the next step is there.
         self._pushed: List[Optional[torch.Tensor]] = []
         self._written = [tensor.tensor for tensor in self._tensors]
-        self._forward_hook = model.register_forward_pre_hook(self._on_forward)
+        self._forward_hook = model.register_forward_pre_hook(
+            _StartHook(self, model))
+        optimizer.register_step_pre_hook(_refuse_step)
         self._job.starter = self.start
 
-    def _on_forward(self, module: torch.nn.Module, _arguments: Any) -> None:
-        if (module.training and torch.is_grad_enabled()
-                and not torch.compiler.is_compiling()):
-            self.start()
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        raise ConfigError(
+            "a DistributedOptimizer cannot be copied nor pickled, as its job "
+            "is this process's: make one of the copied model in another "
+            "process, or save its state_dict()")
 
     def start(self) -> None:
         """Takes part in the job from now on, with the values of the first step
@@ -99,8 +133,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._job.start(
             [(t.name, t.memory.shape, t.is_state, t.memory.data_ptr())
              for t in self._tensors],
-            (self._rule.name, self._rule.attributes), **self._job.dealing)
+            (self._rule.name, self._rule.attributes), alike=self._alike(),
+            **self._job.dealing)
         self._await_step()
+
+    def _alike(self) -> str:
+        """What this process does itself, and no ps task knows of."""
+        decay = self._rule.weight_decay
+        return "weight_decay=%r, added to gradients" % decay if decay else ""
 
     def _await_step(self) -> None:
         self._job.await_step()
@@ -109,14 +149,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 tensor.receive()
         # A graph of the former values must not go backward through these.
         increment_version(self._written)
+        for tensor in self._tensors:
+            tensor.settle()
 
     def _rate_factor(self) -> float:
         """The part of the rule's rate that a scheduler wants in this step."""
-        if settings_of(self.param_groups) != self._settings:
-            raise ConfigError(
-                "step: the settings of the optimizer have changed since the "
-                "start, and only lr may: OneCycleLR and CyclicLR want "
-                "cycle_momentum=False")
+        check_unchanged(self.param_groups, self._settings)
         rate = rate_of(self.param_groups)
         factor: float = rate / self._rule.attributes["learning_rate"]
         # A ps wants a rate, if one that moves nothing.
@@ -131,33 +169,52 @@ class DistributedOptimizer(torch.optim.Optimizer):
                    tensor of one element or a number
           examples how many they are, where the batch is not of `job.shard`
 
-        Returns the closure's result. A job that this call has to start has had
-        no gradients from its values: then, without a closure, nothing is
-        pushed. Errors: muster.Error and its children."""
-        was_started = self._job.is_started
+        Returns the closure's result. Errors: muster.Error and its children."""
+        if not self._job.is_started and closure is None:
+            raise ConfigError(
+                "step: these gradients are not of the job's values, since the "
+                "job begins with the first forward pass of the model that "
+                "DistributedOptimizer was given, and there was none: compile "
+                "before, or call start() of the optimizer before the first one")
         self.start()
         if self._job.done:
             return None
+        self._check_batch()
         if closure is not None:
             loss = closure()
-        elif not was_started:
-            return None
         factor = self._rate_factor()
         with torch.no_grad():
             for tensor in self._tensors:
                 tensor.check()
             self._pushed = [tensor.difference() for tensor in self._tensors]
-        rows = self._job.rows()
-        self._job.push(
-            [None if t is None else t.data_ptr() for t in self._pushed],
-            loss=_number_of(loss),
-            examples=len(rows[0]) if rows else examples,
-            rate_factor=factor)
+        self._push(_number_of(loss), examples, factor)
         # Its schedulers would warn otherwise.
         self._optimizer._opt_called = True  # type: ignore[attr-defined]
         self._await_step()
         self._pushed = []
         return loss if closure is not None else None
+
+    def _check_batch(self) -> None:
+        if self._job.batch_step not in (None, self._job.step):
+            raise ConfigError(
+                "step: a second one with one batch, or one before the first, "
+                "and the rows of a step are those of its own batch: make one "
+                "step() a batch of job.shard")
+
+    def _push(self, loss: float, examples: int, factor: float) -> None:
+        rows = self._job.rows()
+        try:
+            self._job.push(
+                [None if t is None else t.data_ptr() for t in self._pushed],
+                loss=loss, examples=len(rows[0]) if rows else examples,
+                rate_factor=factor)
+        except ConfigError as error:
+            if factor == 1:
+                raise
+            start = self._rule.attributes["learning_rate"]
+            raise ConfigError(
+                "step: lr of the optimizer is %g and was %g at the start: %s" %
+                (factor * start, start, error)) from error
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
