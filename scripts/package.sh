@@ -8,6 +8,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 if [ "${1-}" = wheel ]; then
   shift
   run_program wheel.py \
-    "//ps_server //worker/ctl:musterctl //worker/python:libmuster.so" "$@"
+    "//ps_server //worker/ctl:musterctl_light //worker/python:libmuster.so" "$@"
 fi
 run_program package.py "//ps_server //worker //worker/ctl:musterctl" "$@"

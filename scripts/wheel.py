@@ -33,9 +33,9 @@ from shared_libraries import (GLIBC, check_self_contained, found, libraries,
 PYTHON = "worker/python/muster/*py*"
 # Where each lies in the package, and finds lib/ from there.
 BINARIES = {
-    "worker/python/libmuster.so": ("", "$ORIGIN/lib"),
-    "ps_server/ps_server": ("bin", "$ORIGIN/../lib"),
-    "worker/ctl/musterctl": ("bin", "$ORIGIN/../lib"),
+    "worker/python/libmuster.so": ("libmuster.so", "$ORIGIN/lib"),
+    "ps_server/ps_server": ("bin/ps_server", "$ORIGIN/../lib"),
+    "worker/ctl/musterctl_light": ("bin/musterctl", "$ORIGIN/../lib"),
 }
 # Of a machine's own: each process has one, whatever else it loads.
 OF_MACHINE = re.compile(r"lib(stdc\+\+|gcc_s)\.so\.\d+$")
@@ -72,7 +72,9 @@ def parse_arguments(argv):
         "that they want. Its tag tells the glibc that it needs. The same "
         "sources give the same bytes.")
     parser.add_argument("--out", type=local_path, metavar="FOLDER",
-                        default=".", help="for the wheel (default: here)")
+                        default=os.path.join(ROOT, "dist"),
+                        help="for the wheel (default: dist of this checkout); "
+                        "one of the same name is replaced")
     add_binary_flags(parser)
     return parser.parse_args(argv)
 
@@ -97,12 +99,12 @@ def copy_python(package):
 def copy_binaries(bin_dir, package):
     """Returns the libraries that they need of this machine: {name: path}."""
     needed = {}
-    for name, (folder, _) in BINARIES.items():
+    for name, (place, _) in BINARIES.items():
         source = os.path.join(bin_dir, name)
         if not os.path.isfile(source):
             raise Failure("no file at '%s'; leave out --no_build" % source)
         needed.update(libraries(source))
-        strip(source, os.path.join(package, folder, os.path.basename(name)))
+        strip(source, os.path.join(package, place))
     return {name: path for name, path in needed.items()
             if not GLIBC.match(name) and not OF_MACHINE.match(name)}
 
@@ -120,6 +122,19 @@ def copy_libraries(needed, package):
     return names
 
 
+def copy_licenses(needed, folder):
+    """The terms of each library, by the Debian package that it is of."""
+    # A package may name a file without the /usr in which /lib lies today.
+    patterns = sorted("*" + re.sub("^/usr", "", os.path.realpath(path))
+                      for path in needed.values())
+    owners = re.findall(r"^([^\s:]+).*: /", output_of("dpkg", "-S", *patterns),
+                        re.MULTILINE)
+    for owner in sorted(set(owners)):
+        os.makedirs(os.path.join(folder, owner))
+        shutil.copyfile("/usr/share/doc/%s/copyright" % owner,
+                        os.path.join(folder, owner, "copyright"))
+
+
 def relocate(path, rpath, names, *options):
     """Has the file find the libraries by their new names."""
     # One after the other: patchelf 0.14 spoils what it does all this to at once.
@@ -135,8 +150,8 @@ def relocate(path, rpath, names, *options):
 def relocate_all(package, names):
     """Returns the paths of programs and libraries."""
     binaries = []
-    for name, (folder, rpath) in BINARIES.items():
-        binaries.append(os.path.join(package, folder, os.path.basename(name)))
+    for place, rpath in BINARIES.values():
+        binaries.append(os.path.join(package, place))
         relocate(binaries[-1], rpath, names)
     shared = [os.path.join(package, "lib", name)
               for name in sorted(names.values())]
@@ -207,7 +222,8 @@ def make(options, scratch):
     folder = os.path.join(scratch, "wheel")
     package = os.path.join(folder, "muster")
     copy_python(package)
-    names = copy_libraries(copy_binaries(options.bin_dir, package), package)
+    needed = copy_binaries(options.bin_dir, package)
+    names = copy_libraries(needed, package)
     parts = relocate_all(package, names)
     version = output_of(os.path.join(package, "bin", "ps_server"),
                         "--version").split()[1]
@@ -217,6 +233,7 @@ def make(options, scratch):
     write(os.path.join(folder, info, "WHEEL"), WHEEL % tag)
     shutil.copyfile(os.path.join(ROOT, "LICENSE"),
                     os.path.join(folder, info, "LICENSE"))
+    copy_licenses(needed, os.path.join(folder, info, "licenses"))
     name = "muster-%s-%s.whl" % (version, tag)
     pack(folder, info, os.path.join(scratch, name))
     return name
@@ -228,10 +245,7 @@ def main(argv):
         with tempfile.TemporaryDirectory() as scratch:
             name = make(options, scratch)
             target = os.path.join(options.out, name)
-            if os.path.exists(target):
-                print("package: '%s' is there already; give --out another "
-                      "folder" % target, file=sys.stderr)
-                return 2
+            os.makedirs(options.out, exist_ok=True)
             shutil.move(os.path.join(scratch, name), target)
     except (Failure, OSError) as failure:
         print("package: %s" % failure, file=sys.stderr)

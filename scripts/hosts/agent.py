@@ -212,13 +212,14 @@ class Agent(TaskLoop):
 
     # ---- Before anything starts.
 
-    def do_look(self, bin_dir, address, ports, port_base):
-        """Takes ports, and keeps them until the tasks start."""
+    def do_look(self, programs, bin_dir, address, ports, port_base):
+        """Takes ports, and keeps them until the tasks start. `programs`: those
+        that the tasks want."""
         versions = {places.version(places.binary(name, bin_dir))
-                    for name in ("ps_server", "worker")}
+                    for name in programs}
         if len(versions) > 1:
-            raise Failure("ps_server and worker are of two versions: " +
-                          ", ".join(sorted(versions)))
+            raise Failure("%s are of two versions: %s" % (
+                " and ".join(programs), ", ".join(sorted(versions))))
         self.say("looked", version=versions.pop(), time=time.time(),
                  ports=self.take_ports(address, ports, port_base))
 

@@ -83,9 +83,10 @@ def plans(rows, options, flags):
 def train(options, channels, printer):
     text, ps, flags, files = read(options.cluster)
     own, own_files = run.take_training(options.worker_flags)
+    flags = own if program.is_program(own) else flags + own
     files = {**files, **own_files, "cluster.json": text}
     flight = preflight.Preflight(channels)
-    flight.look(options, {one: 0 for one in channels})
+    flight.look(options, {one: 0 for one in channels}, flags)
     flight.reach([], ps)
     flight.print_table(printer)
     if flight.exit_code() != 0:
@@ -93,8 +94,7 @@ def train(options, channels, printer):
         return flight.exit_code()
     # One of them is enough.
     return run.supervise(options, channels, printer, flight, (
-        plans(flight.rows, options, own if program.is_program(own)
-              else flags + own), files, 1))
+        plans(flight.rows, options, flags), files, 1))
 
 
 def main(argv):

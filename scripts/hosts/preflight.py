@@ -6,6 +6,8 @@ import time
 
 from base.local_tasks import AwakeClock
 
+from . import program
+
 # From it on a clock is pointed out; nothing depends on it but people.
 CLOCK_S = 2.0
 # For what an agent does in a moment, and its ways to the others.
@@ -80,14 +82,18 @@ class Preflight:
             else:
                 yield row, message
 
-    def look(self, options, ports_of):
+    def look(self, options, ports_of, worker_flags):
         """`ports_of`: {channel: how many}."""
+        programs = ["ps_server"]
+        if not program.is_program(worker_flags):
+            programs.append("worker")
         for row, _ in self.ask("hello", "ssh", options.start_timeout):
             row.cells["ssh"] = "%.1f s" % (
                 time.monotonic() - row.channel.started)
         asked = time.time()
         for row in self.good():
-            row.channel.tell("look", bin_dir=options.bin_dir,
+            row.channel.tell("look", programs=programs,
+                             bin_dir=options.bin_dir,
                              address=row.channel.host.address,
                              ports=ports_of[row.channel],
                              port_base=options.port_base)

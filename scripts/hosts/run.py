@@ -55,7 +55,9 @@ def add_host_flags(parser):
     parser.add_argument("--bin_dir", type=local_path,
                         metavar="DIR", help="where ps_server and "
                         "worker are on the hosts (default: bin or bazel-bin of "
-                        "the package)")
+                        "the package); with a program in the place of the "
+                        "worker ps_server is enough, as in the wheel's "
+                        "muster/bin")
 
 
 def add_task_flags(parser, ports, port_base=None):
@@ -273,7 +275,7 @@ def look(options, channels, printer):
     flight = preflight.Preflight(channels)
     flight.look(options, {
         one: one.host.ps + (0 if options.min_workers else one.host.workers)
-        for one in channels})
+        for one in channels}, options.worker_flags)
     if not any(row.failure for row in flight.rows):
         with_ps = [one for one in channels if one.host.ps]
         flight.reach(with_ps or channels)

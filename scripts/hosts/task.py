@@ -54,7 +54,9 @@ def parse(argv):
                         "nodes share, or a copy on each")
     parser.add_argument("--bin_dir", type=local_path,
                         metavar="DIR", help="where ps_server and "
-                        "worker are (default: bin or bazel-bin of the package)")
+                        "worker are (default: bin or bazel-bin of the package); "
+                        "with a program ps_server is enough, as in the wheel's "
+                        "muster/bin")
     own, rest = ([], argv) if program.is_program(argv) else run.split(argv)
     options, unknown = parser.parse_known_args(own)
     program.refuse_mixed(parser, unknown, rest)

@@ -13,7 +13,7 @@ from unittest import mock
 
 from tests.integration import fake_ssh
 from tests.integration import harness
-from tests.integration.run_scenarios import MUSTER, SLEEPS, Scenarios
+from tests.integration.run_scenarios import MUSTER, PS, SLEEPS, Scenarios
 
 sys.path.insert(0, os.path.abspath("scripts"))
 from base.failure import Failure  # noqa: E402
@@ -53,7 +53,6 @@ class OwnProgramTest(harness.TestCase):
     run_flags = ["--allow_insecure_network"]
     write_binary = Scenarios.write_binary
     muster_run = Scenarios.muster_run
-    run_with = Scenarios.run_with
     pids = Scenarios.pids
     assert_gone = Scenarios.assert_gone
     make_keys = Scenarios.make_keys
@@ -69,7 +68,9 @@ class OwnProgramTest(harness.TestCase):
         return [sys.executable, self.write("train.py", text), *arguments]
 
     def run_program(self, text, *flags, arguments=(), **more):
-        return self.run_with("exit 9\n", *flags, worker_flags=self.program(
+        """On hosts with ps_server alone, as a wheel has it."""
+        self.write_binary("ps_server", PS)
+        return self.muster_run(*flags, worker_flags=self.program(
             text, *arguments), **more)
 
     def told(self, one, index):
@@ -144,10 +145,16 @@ class OwnProgramTest(harness.TestCase):
 
     def test_one_that_is_not_there_is_named(self):
         self.write_binary("ps_server", SLEEPS)
-        self.write_binary("worker", "exit 9\n")
         one = self.muster_run(worker_flags=["pyton", "train.py"])
         self.assertEqual(one.wait(), 2)
         self.assertIn("No such file or directory: 'pyton'", one.output)
+
+    def test_a_host_without_ps_server_is_refused(self):
+        self.write_binary("worker", SLEEPS)
+        one = self.muster_run(worker_flags=["python", "train.py"])
+        self.assertEqual(one.wait(), 2)
+        self.assertIn("no program at '%s/ps_server'" % self.path("bin"),
+                      one.output)
 
     def drained(self, signum, code):
         one = self.run_program(DRAINS % self.path("done"))
@@ -193,7 +200,6 @@ class OwnProgramTest(harness.TestCase):
 
     def test_more_join_with_its_program_or_another(self):
         self.write_binary("ps_server", "exit 9\n")
-        self.write_binary("worker", "exit 9\n")
         tells = self.program(TELLS % self.path("done"), "--lr=1")
         known = {"worker_flags": tells, "files": {}}
         self.assertEqual(self.join(known), "['--lr=1']")

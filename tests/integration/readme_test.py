@@ -18,7 +18,7 @@ from tests.integration import tiny_png
 NOT_RUN = {
     "scripts/test.sh": "this test runs in it",
     "scripts/package.sh wheel": "wheel_test makes one",
-    "python3 -m venv venv && venv/bin/pip install dist/muster-*.whl":
+    "python3 -m venv venv && venv/bin/pip install dist/muster-*.whl torch":
         "wheel_test installs one",
     "scripts/muster run -H localhost:2 --ps=1 -- venv/bin/python train.py":
         "torch_training_test does, with --full: it wants PyTorch",

@@ -224,7 +224,7 @@ class PreflightTest(harness.TestCase):
         flight = preflight.Preflight([
             self.row_of("a", "muster 1", 0), self.row_of("b", "muster 2", 90)])
         options = run.parse(["-H", "a,b"])
-        flight.look(options, {row.channel: 1 for row in flight.rows})
+        flight.look(options, {row.channel: 1 for row in flight.rows}, [])
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             flight.print_table(Printer("t"))
