@@ -12,6 +12,7 @@
 #include "common/base/stopped_error.h"
 #include "common/optimizer/learning_rate_factor.h"
 #include "common/tensor/shape.h"
+#include "worker/step/acknowledged_step.h"
 
 namespace muster {
 namespace {
@@ -112,12 +113,7 @@ ComputedStep ProgramSteps::Computed(const StepReport& report) const {
 absl::StatusOr<StepReport> ProgramSteps::Conclude(
     StepReport report, absl::StatusOr<StepResult> result) {
   if (result.ok()) {
-    report.times.pushed = std::max(report.times.decided, result->pushed);
-    report.times.sends = std::move(result->sends);
-    report.times.ended = Now();
-    report.staleness = result->staleness;
-    report.late = result->late;
-    return report;
+    return Acknowledged(std::move(report), *std::move(result), Now());
   }
   if (options_.exchange->may_resume()) unfinished_ = std::move(report);
   return result.status();

@@ -1,6 +1,5 @@
 #include "worker/step/train_loop.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -11,6 +10,7 @@
 #include "worker/client/call_status.h"
 #include "worker/executor/parameter_gate.h"
 #include "worker/executor/step_listener.h"
+#include "worker/step/acknowledged_step.h"
 
 namespace muster {
 namespace {
@@ -233,12 +233,7 @@ absl::StatusOr<StepResult> TrainLoop::ComputeAheadAndFinish(
 absl::StatusOr<StepReport> TrainLoop::Conclude(
     StepReport report, absl::StatusOr<StepResult> result) {
   if (result.ok()) {
-    report.times.pushed = std::max(report.times.decided, result->pushed);
-    report.times.sends = std::move(result->sends);
-    report.times.ended = Now();
-    report.staleness = result->staleness;
-    report.late = result->late;
-    return report;
+    return Acknowledged(std::move(report), *std::move(result), Now());
   }
   computed_.reset();
   if (exchange_.may_resume()) unfinished_ = std::move(report);
