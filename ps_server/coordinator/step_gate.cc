@@ -245,8 +245,8 @@ bool RoundsGate::TryOpen() {
     job_.budget->Return();
     return false;
   }
-  // Who is to come, and has no name yet, gets its first rows before others get
-  // their next ones.
+  // Workers that are to come, and have no name yet, get their first rows before
+  // others get their next ones.
   const std::set<TaskKey> expected = Expected();
   if (static_cast<int64_t>(expected.size()) >=
       rounds_.Needed(job_.live_tasks())) {

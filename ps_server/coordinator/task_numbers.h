@@ -35,14 +35,14 @@ class TaskNumbers {
   absl::StatusOr<int32_t> Assign(uint64_t incarnation, const Members& members,
                                  absl::Time now);
 
-  // Those who are on their way, with their incarnations: they were told to ask
-  // again, and have no index (the key's is below zero), or have not registered
-  // with the one that they were given.
+  // Starts that are on the way, by task: they were told to ask again, and have
+  // no index (the key's is below zero), or have not registered with the one
+  // that they were given.
   std::map<TaskKey, uint64_t> Coming(const Members& members, absl::Time now);
 
  private:
-  // Who waits asks again within Backoff's largest pause; who has not for so
-  // long is gone.
+  // A start that waits asks again within Backoff's largest pause; one that has
+  // not for so long is gone.
   static constexpr absl::Duration kAskAgain = absl::Seconds(10);
   static constexpr size_t kMaxWaiting = 4096;
 

@@ -34,6 +34,22 @@ def integration_test(
         target_compatible_with = target_compatible_with,
     )
 
+def _package_test(name, requirements, data, args = [], tags = [], **kwargs):
+    """As integration_test, of the package muster, in a Python with what the
+    file `requirements` lists."""
+    integration_test(
+        name = name,
+        data = data + [
+            requirements,
+            "//scripts/base:python_environment.py",
+            "//worker/python:package",
+        ],
+        runner = "//tests/integration:run_numpy.sh",
+        args = args,
+        tags = tags + ["no-sandbox", "requires-network"],
+        **kwargs
+    )
+
 def numpy_test(name, data = [], **kwargs):
     """As integration_test, of the package muster, in a Python with NumPy.
 
@@ -44,17 +60,7 @@ def numpy_test(name, data = [], **kwargs):
       data: as integration_test's, besides the package.
       **kwargs: passed on.
     """
-    integration_test(
-        name = name,
-        data = data + [
-            "//scripts/base:python_environment.py",
-            "//tests/integration:requirements.txt",
-            "//worker/python:package",
-        ],
-        runner = "//tests/integration:run_numpy.sh",
-        tags = ["no-sandbox", "requires-network"],
-        **kwargs
-    )
+    _package_test(name, "//tests/integration:requirements.txt", data, **kwargs)
 
 def torch_test(name, data = [], **kwargs):
     """As integration_test, of muster.torch, in a Python with PyTorch: one of
@@ -65,15 +71,11 @@ def torch_test(name, data = [], **kwargs):
       data: as integration_test's, besides the package.
       **kwargs: passed on.
     """
-    integration_test(
-        name = name,
-        data = data + [
-            "//scripts/base:python_environment.py",
-            "//tests/benchmark/peers:torch_requirements.txt",
-            "//worker/python:package",
-        ],
-        runner = "//tests/integration:run_numpy.sh",
+    _package_test(
+        name,
+        "//tests/benchmark/peers:torch_requirements.txt",
+        data,
         args = ["tests/benchmark/peers/torch_requirements.txt"],
-        tags = ["full", "manual", "no-sandbox", "requires-network"],
+        tags = ["full", "manual"],
         **kwargs
     )

@@ -25,7 +25,7 @@
 namespace muster {
 namespace {
 
-// As device and devices of a result.json.
+// The device that a result.json names.
 constexpr char kProgram[] = "program";
 
 absl::Status CheckRows(const TrainedProgram& model) {
@@ -160,7 +160,7 @@ absl::Status ProgramStage::PullLast(int64_t model_epoch) {
   }
   absl::Status status;
   if (rounds_ == nullptr) {
-    // What the chief has read or saved is there without a token.
+    // Values that the chief has read or saved are there without a token.
     status = client()->PullAndWait(into);
   } else {
     rounds_->Enter(model_epoch);

@@ -25,7 +25,7 @@ struct TrainedProgram {
   std::vector<ProgramTensor> tensors;
   // The program's own memory, one span a tensor.
   std::vector<absl::Span<float>> values;
-  // As ProgramSpec's.
+  // The rows, as ProgramSpec has them.
   int64_t epoch_rows = 0;
   int64_t step_rows = 0;
   int steps_ahead = 0;

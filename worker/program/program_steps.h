@@ -42,12 +42,12 @@ class ProgramSteps : public StepRunner {
     int64_t model_epoch = 0;
     // The rows of the step, then those of the steps after it.
     std::vector<RowLease> leases;
-    // What became of the step before.
+    // The fate of the step before.
     double staleness = 0;
     bool dropped = false;
   };
 
-  // What the program says of its step.
+  // The program's account of its step.
   struct Figures {
     // NaN: it has none.
     double loss = 0;
@@ -90,7 +90,7 @@ class ProgramSteps : public StepRunner {
   bool has_last() const { return has_last_; }
   // After the session: the values are the job's last ones, or no use.
   void SetHasValues(bool has_values) ABSL_LOCKS_EXCLUDED(mu_);
-  // What AfterStep hooks are told, for Offer; see ProgramHook.
+  // Takes the fate of a counted step, for the next Offer; see ProgramHook.
   void OnCounted(double staleness, bool dropped, int64_t global_step)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -158,7 +158,7 @@ class ProgramSteps : public StepRunner {
   // Its round; 0: the mode has none.
   int64_t round_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<Given> given_ ABSL_GUARDED_BY(mu_);
-  // What the next offer says of the step before.
+  // The next offer, as far as it is known: the fate of the step before.
   Offer next_ ABSL_GUARDED_BY(mu_);
   // The last Await has returned kStep.
   bool is_shown_ ABSL_GUARDED_BY(mu_) = false;

@@ -38,7 +38,7 @@ struct ProgramOptions {
   // (index -1).
   WorkerOptions worker;
   std::vector<ProgramTensor> tensors;
-  // As ProgramSpec's.
+  // The rows, as ProgramSpec has them.
   int64_t epoch_rows = 0;
   int64_t step_rows = 0;
   int steps_ahead = 0;
