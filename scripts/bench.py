@@ -16,12 +16,13 @@ import os
 import sys
 
 from base.launcher_flags import local_path, positive
-from benchmark import (data_plane, figures, lines, processes, quiet, report,
-                       training)
+from benchmark import (data_plane, figures, lines, members, processes, quiet,
+                       report, training)
 
 PARTS = {"data_plane": data_plane.figures, "lines": lines.figures,
          "optimizer": data_plane.rules, "training": training.figures,
-         "modes": training.modes, "start": training.start}
+         "modes": training.modes, "start": training.start,
+         "members": members.figures}
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -35,8 +36,8 @@ def parse_arguments(argv):
         description="Measures the figures that guard a promise: of the data "
         "plane, also over slow and bad lines, of the update rules, of training "
         "the MNIST CNN (batch 128) in one process and in clusters, of each "
-        "replication mode, and how soon a cluster takes steps; prints a table "
-        "with targets. A burst of measurement waits for a quiet machine; one "
+        "replication mode, how soon a cluster takes steps, and what workers that "
+        "come and go cost; prints a table with targets. A burst of measurement waits for a quiet machine; one "
         "that others disturb is repeated.")
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
@@ -75,6 +76,9 @@ def parse_arguments(argv):
     parser.add_argument("--against", type=program, metavar="FILE",
                         help="also the data plane's TCP over the gRPC of this "
                         "data_plane, another build's")
+    parser.add_argument("--before", type=local_path, metavar="DIR",
+                        help="also the ps_server and worker there, another "
+                        "build's, beside which the part members is set")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", type=local_path, metavar="DIR",
@@ -96,6 +100,7 @@ def with_defaults(options):
     options.burst_s = 0.05 if options.quick else 0.5
     options.only = options.only or list(PARTS)
     options.bin_dir = os.path.abspath(options.bin_dir)
+    options.before = options.before and os.path.abspath(options.before)
     return options
 
 
