@@ -19,6 +19,8 @@ SOFTMAX = ["--training=" + os.path.join(ZOO, "softmax_regression.textproto"),
 PREFETCH = 2
 # Steps are round trips: those of the last worker are 5 times longer.
 SLOW_DELAYS_S = (0.02, 0.02, 0.1)
+# So that a second has many steps, and who comes is soon connected.
+MOVES_DELAY_S = 0.02
 FAKES = 1000
 
 
@@ -99,8 +101,8 @@ def members(options, jobs, build):
                  at_most(1 + PREFETCH))
     flags = [*SOFTMAX, "--set=stop.steps=1000000"]
     moves = Measurement(
-        "2, 6, then 3 workers, 50 ms each way", [build.worker, *flags],
-        lambda: jobs.come_and_go(build, flags, DELAY_S,
+        "2, 6, then 3 workers, 20 ms each way", [build.worker, *flags],
+        lambda: jobs.come_and_go(build, flags, MOVES_DELAY_S,
                                  6.0 if options.quick else 12.0, BATCH))
     for i, number in enumerate((2, 6, 3)):
         yield Figure("%s: examples/s of %d" % (moves.name, number),
