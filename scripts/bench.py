@@ -40,8 +40,8 @@ def parse_arguments(argv):
         "the MNIST CNN (batch 128) in one process and in clusters, of each "
         "replication mode, how soon a cluster takes steps, and of training "
         "a small CNN by Python workers beside PyTorch's own ways; prints a "
-        "table with targets. A burst of measurement waits for a quiet machine; one "
-        "that others disturb is repeated.")
+        "table with targets. A burst of measurement waits for a quiet "
+        "machine; one that others disturb is repeated.")
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
                         "it work?")

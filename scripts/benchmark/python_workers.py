@@ -38,8 +38,8 @@ class PythonWorkers:
         return self._run("%d workers, %s" % (WORKERS, what), way)
 
     def muster(self, mode, link):
-        return self._run("Muster, 1 ps + %d Python workers, %s, %s" % (
-            WORKERS, mode, link), mode, self._bin_dir, link)
+        return self._run("%d workers, Muster, %s, %s" % (WORKERS, mode, link),
+                         mode, self._bin_dir, link)
 
     def step(self, tensors):
         return self._torch.measure(
