@@ -18,7 +18,7 @@ from tests.integration import network_switch
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
 from benchmark import (data_plane, figures, members, members_jobs, peers,
-                       processes, quiet, report, training)
+                       processes, python_workers, quiet, report, training)
 
 BENCH = os.path.abspath("scripts/bench.py")
 BENCH_SH = os.path.abspath("scripts/bench.sh")
@@ -286,6 +286,25 @@ class ProcessesTest(harness.TestCase):
         command = theirs.measurements[0].command
         self.assertEqual(command[2:], ["a program", "4096", "0.5"])
         self.assertTrue(os.path.exists(command[1]), command[1])
+
+    def test_python_workers_are_compared_with_pytorch_alone_and_its_own(self):
+        options = types.SimpleNamespace(bin_dir="bin", steps=7)
+        with unittest.mock.patch.multiple(
+                peers, torch=lambda: peers.Peer("PyTorch", "python3")), (
+                    unittest.mock.patch.object(processes, "check_program")):
+            rows = list(python_workers.figures(options))
+        self.assertEqual(
+            {tuple(one.command[2] for one in row.measurements):
+             row.target.limit for row in rows if row.target is not None},
+            {("alone", "async", "alone"): 0.85, ("async", "rpc"): 2.0,
+             ("sync", "ddp"): 1.5, ("8",): 100.0})
+        self.assertEqual(
+            [(row.measurements[1].command[-1], row.target.limit)
+             for row in rows if len(row.measurements) == 3],
+            [("shared_memory", 1.0), ("tcp", 0.85)])
+        for row in rows:
+            program = row.measurements[0].command[1]
+            self.assertTrue(os.access(program, os.X_OK), program)
 
     def test_gloo_is_compared_at_each_size(self):
         class Options:
