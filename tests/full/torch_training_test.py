@@ -62,6 +62,15 @@ class TorchTrainingTest(harness.TestCase):
             numpy.mean([half["losses"] for half in halves], axis=0),
             halves[0]["whole"], rtol=RELATIVE)
 
+    def test_sync_workers_under_a_scheduler_are_one_process(self):
+        for rule in ("sgd,schedule", "adam,schedule"):
+            with self.subTest(rule):
+                halves = self.train("half", rule, rule)
+                numpy.testing.assert_allclose(
+                    numpy.mean([half["losses"] for half in halves], axis=0),
+                    halves[0]["whole"], rtol=RELATIVE)
+                shutil.rmtree(self.path("run"))
+
     def check_each_example(self, task):
         """What two workers found, one of them with processes that load."""
         workers = self.train(task, "0", "2")

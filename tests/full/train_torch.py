@@ -67,7 +67,7 @@ def alone(rule, norm=False, schedule=False):
 
 
 def decay(optimizer):
-    return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.95)
+    return torch.optim.lr_scheduler.StepLR(optimizer, 10, gamma=0.5)
 
 
 def distributed(job, rule, norm=False):
@@ -94,14 +94,17 @@ def one_worker(job, rule):
 
 
 def half(job, rule):
-    """Of each batch, by the worker's index."""
+    """Of each batch, by the worker's index; "adam,schedule" with a schedule."""
+    rule, *more = rule.split(",")
     model, optimizer = distributed(job, rule)
     part = slice(job.index * ROWS // 2, (job.index + 1) * ROWS // 2)
-    return {"losses": train(model, optimizer, part)}
+    return {"losses": train(model, optimizer, part,
+                            decay(optimizer) if more else None)}
 
 
 def whole(rule):
-    return alone(rule)[0]
+    rule, *more = rule.split(",")
+    return alone(rule, schedule=bool(more))[0]
 
 
 class Numbers(data.Dataset):

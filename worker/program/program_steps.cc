@@ -17,10 +17,14 @@
 namespace muster {
 namespace {
 
+// Far more than a step has, and their sums no overflow.
+constexpr int64_t kMaxStepExamples = int64_t{1} << 31;
+
 absl::Status CheckFigures(const ProgramSteps::Figures& figures) {
-  if (figures.examples < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "push: ", figures.examples, " examples; wanted at least 0"));
+  if (figures.examples < 0 || figures.examples > kMaxStepExamples) {
+    return absl::InvalidArgumentError(absl::StrCat("push: ", figures.examples,
+                                                   " examples; wanted 0 to ",
+                                                   kMaxStepExamples));
   }
   if (figures.correct < -1 || figures.correct > figures.examples) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -62,7 +66,6 @@ absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
     offer_->step = step;
     offer_->model_epoch = model_epoch_;
     offer_->leases = grant.leases;
-    round_ = grant.token.round();
     options_.clock->Await(
         &mu_, absl::Condition(this, &ProgramSteps::IsGivenOrStopped),
         absl::InfiniteDuration());
@@ -244,13 +247,6 @@ absl::Status ProgramSteps::Give(std::vector<absl::Span<float>> gradients,
   if (!is_shown_) {
     return absl::FailedPreconditionError(
         "push: no step is wanted; wait for one first");
-  }
-  if (offer_.has_value() && round_ != 0 && figures.learning_rate_factor != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "push: learning_rate_factor ", figures.learning_rate_factor,
-        " in synchronous replication, where an update has one learning rate "
-        "for all workers; wanted 1: let the ps tasks follow a schedule "
-        "(optimizer { schedule }) in place of one in the program"));
   }
   is_shown_ = false;
   // Withdrawn: the program is about to hear of the end.
