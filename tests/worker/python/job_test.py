@@ -128,13 +128,13 @@ class JobTest(TestCase):
         with self.stepping():
             pass
         self.assertEqual(self.library.stopped_by, 0)
-        fake_library.use(fake_library.FakeLibrary(), self)
+        library = fake_library.use(fake_library.FakeLibrary(), self)
         handler = signal.getsignal(signal.SIGINT)
-        with self.assertRaises(ZeroDivisionError), self.stepping() as job:
+        with self.assertRaises(ZeroDivisionError), self.stepping():
             1 / 0  # pylint: disable=pointless-statement
         # Nobody has pressed Ctrl-C.
-        self.assertEqual(job._library.stopped_by, signal.SIGTERM)
-        self.assertTrue(job._library.is_closed)
+        self.assertEqual(library.stopped_by, signal.SIGTERM)
+        self.assertTrue(library.is_closed)
         self.assertIs(signal.getsignal(signal.SIGINT), handler)
         library = fake_library.use(fake_library.FakeLibrary(), self)
         with self.assertRaises(KeyboardInterrupt), self.stepping():

@@ -1,23 +1,22 @@
-"""A process's part in a job: the calls of muster.h with checks and names."""
+"""A process's part in a job: checks, and the ends, around its `Handle`."""
 
 import atexit
-import ctypes
 import dataclasses
 import math
-import os
 import signal
 import threading
 from types import TracebackType
-from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional,
+from typing import (Any, Callable, Dict, Iterator, NamedTuple, Optional,
                     Sequence, Tuple, Type)
 
 import numpy
 
 from muster import _library
+from muster._caller import Caller
 from muster._ends import Sigterm, exit_at_end, kind_of_end, say
-from muster._errors import (ConfigError, ForkedError, JobOver, of_exit_code,
-                            of_kind)
-from muster._memory import Memory, checked_address, pointers_to
+from muster._errors import ConfigError, JobOver, of_exit_code
+from muster._handle import Handle
+from muster._memory import Memory, checked_address
 from muster._spec import Rule, Settings, place_text, program_text
 
 # Between two looks for Ctrl-C.
@@ -76,20 +75,11 @@ class Job:
             raise ConfigError(
                 "init: this process has a job already, and one process is one "
                 "worker: finish() that one first")
-        self._library = _library.load()
         self._settings = settings
-        self._pid = os.getpid()
-        self._thread = threading.get_ident()
-        self._handle: Optional[int] = None
-        self._is_started = False
-        self._is_offered = False
+        self._caller = Caller()
         self._is_finished = False
-        self._exit_code = 0
-        self._step = _library.Step()
         self._loss = math.nan
-        # What libmuster reads and writes stays alive as long as it does.
-        self._kept: List[Any] = []
-        self._kept_gradients: Any = None
+        self._tensors: Sequence[Tensor] = ()
         self._step_rows = 0
         # Of muster.torch: starts the job with the optimizer's tensors, and
         # with the rows of `shard`, as arguments of `start`.
@@ -99,9 +89,8 @@ class Job:
         self.receiver: Optional[Callable[[], None]] = None
         # Of `shard`: the step that its newest batch is of, 0 before the first.
         self.batch_step: Optional[int] = None
-        task = _library.Task()
-        self._check(self._library.muster_resolve(program_text(settings),
-                                                 ctypes.byref(task)))
+        self._handle = Handle(program_text(settings))
+        task = self._handle.task
         self.index = int(task.index)
         self.is_chief = bool(task.is_chief)
         self.num_ps = int(task.num_ps)
@@ -114,33 +103,34 @@ class Job:
     @property
     def is_started(self) -> bool:
         """Whether its parameters are known; it takes part from then on."""
-        return self._is_started
+        return self._handle.is_started
 
     @property
     def is_of_this_process(self) -> bool:
         """Whether this process made it; false in a child of that one."""
-        return self._pid == os.getpid()
+        return self._caller.is_of_this_process
 
     @property
     def done(self) -> bool:
         """Whether the job is over for this worker: no step will come."""
-        return self._is_finished or self._is_over
+        return self._is_finished or (
+            self.is_started and not self._handle.is_open)
 
     @property
     def step(self) -> int:
         """Steps that this process has begun, the current one included."""
-        return int(self._step.step)
+        return int(self._handle.step.step)
 
     @property
     def global_step(self) -> int:
         """Updates of all workers, when the current step was granted."""
-        return int(self._step.global_step)
+        return int(self._handle.step.global_step)
 
     @property
     def staleness(self) -> float:
         """Updates of others between the pull and the update of the step before
         the current one."""
-        return float(self._step.staleness)
+        return float(self._handle.step.staleness)
 
     @property
     def epoch(self) -> int:
@@ -154,10 +144,6 @@ class Job:
         """Whether `init` says when the job is over."""
         given = self._settings
         return (given.epochs, given.steps, given.seconds) != (None, None, None)
-
-    @property
-    def _is_over(self) -> bool:
-        return self._is_started and self._handle is None
 
     # ---- Steps --------------------------------------------------------------
     def start(self, tensors: Sequence[Tensor], rule: Rule, *,
@@ -182,7 +168,7 @@ class Job:
         Errors: ConfigError.
         """
         self._check_caller()
-        if self._is_started or self._is_finished:
+        if self.is_started:
             raise ConfigError("start: the job was started before")
         if not tensors:
             raise ConfigError("start: there is no parameter to train")
@@ -196,15 +182,9 @@ class Job:
         text = program_text(
             self._with_epochs(epochs), rule, [tensor[:3] for tensor in tensors],
             epoch_rows, step_rows, steps_ahead, in_order, alike)
-        kind = ctypes.c_int(0)
-        handle = self._library.muster_start(
-            text, pointers_to(list(addresses.values())), ctypes.byref(kind))
-        if not handle:
-            raise of_kind(kind.value, _library.words())
-        self._kept = list(tensors)
+        self._handle.start(text, list(addresses.values()), list(tensors))
+        self._tensors = list(tensors)
         self._step_rows = step_rows
-        self._handle = handle
-        self._is_started = True
 
     def await_step(self) -> Optional[Step]:
         """The step that is wanted, once its values lie in the parameters; None
@@ -218,12 +198,9 @@ class Job:
         """
         self._check_caller()
         self._check_started()
-        while self._handle is not None:
-            state = self._await(_WAIT_MS)
-            if state == _library.STEP:
-                self._is_offered = True
-                self._kept_gradients = None
-                step = self._step
+        while self._handle.is_open:
+            if self._await(_WAIT_MS) == _library.STEP:
+                step = self._handle.step
                 return Step(step.step, step.global_step, step.model_epoch,
                             step.leases, step.staleness, bool(step.dropped))
         self._check_values()
@@ -248,29 +225,25 @@ class Job:
         """
         self._check_caller()
         self._check_started()
-        if self._handle is None:
+        if not self._handle.is_open:
             return
-        if not self._is_offered:
+        if not self._handle.is_offered:
             raise ConfigError("push: no step is wanted: await_step() first")
-        if len(pointers) != len(self._kept):
+        if len(pointers) != len(self._tensors):
             raise ConfigError("push: wanted gradients of %d parameters, found "
-                              "%d" % (len(self._kept), len(pointers)))
+                              "%d" % (len(self._tensors), len(pointers)))
         addresses = [
             None if memory is None else checked_address(
                 "gradient of '%s'" % tensor[0], tensor[1], memory, False)
-            for tensor, memory in zip(self._kept, pointers)]
+            for tensor, memory in zip(self._tensors, pointers)]
         if math.isnan(loss):
             loss, self._loss = self._loss, math.nan
-        report = _library.Report(loss, examples, correct, rate_factor)
-        self._kept_gradients = pointers
-        kind = self._library.muster_push(
-            self._handle, pointers_to(addresses), ctypes.byref(report))
-        if kind != _library.OK:
-            words = _library.words()
-            # Others may have ended the job while this step was computed.
-            if self._await(0) == _library.STEP:
-                raise of_kind(kind, words)
-        self._is_offered = False
+        error = self._handle.push(
+            addresses, pointers,
+            _library.Report(loss, examples, correct, rate_factor))
+        # Others may have ended the job while this step was computed.
+        if error is not None and self._await(0) == _library.STEP:
+            raise error
 
     def rows(self, ahead: int = 0) -> Optional[Tuple[numpy.ndarray, int]]:
         """The rows of the data set that step number `ahead` from now is of, as
@@ -307,7 +280,7 @@ class Job:
         TensorBoard: log(loss=0.3, accuracy=0.9). The loss is that of the next
         `push` without one. From any thread; without effect once the job is
         over. Errors: ConfigError if one is no number."""
-        self._check_process()
+        self._caller.check_process()
         for name, value in figures.items():
             try:
                 number = float(value)
@@ -316,17 +289,16 @@ class Job:
                                   (name, value)) from None
             if name == "loss":
                 self._loss = number
-            elif self._handle is not None:
-                self._check(self._library.muster_log(
-                    self._handle, name.encode("utf-8"), number))
+            elif self._handle.is_open:
+                self._handle.log(name, number)
 
     def save(self) -> None:
         """The chief saves a checkpoint as soon as it can; without effect at
         other workers."""
         self._check_caller()
         self._check_started()
-        if self._handle is not None:
-            self._check(self._library.muster_save(self._handle))
+        if self._handle.is_open:
+            self._handle.save()
 
     def finish(self) -> None:
         """Says that this worker is done, and waits for the end: the chief ends
@@ -338,18 +310,18 @@ class Job:
         if self._is_finished and self.is_of_this_process:
             return
         self._check_caller()
-        if self._handle is not None:
+        if self._handle.is_open:
             if not self._sigterm.has_come:
-                self._check(self._library.muster_stop(self._handle, 0))
-            while self._handle is not None:
+                self._handle.stop(0)
+            while self._handle.is_open:
                 self._await(_WAIT_MS)
-            if self._step.step:
+            if self._handle.step.step:
                 self._check_values()
                 if self.receiver is not None:
                     self.receiver()
         self._end()
-        if self._exit_code:
-            raise SystemExit(self._exit_code)
+        if self._handle.exit_code:
+            raise SystemExit(self._handle.exit_code)
 
     def abandon(self, kind: Optional[Type[BaseException]] = None) -> None:
         """Leaves the job, if it is not over: as after a signal, the chief saves
@@ -360,12 +332,12 @@ class Job:
         """
         if not self.is_of_this_process or self._is_finished:
             return
-        if self._handle is not None:
+        if self._handle.is_open:
             is_main = threading.current_thread() is threading.main_thread()
             former = is_main and signal.signal(signal.SIGINT, signal.SIG_DFL)
             if not self._sigterm.has_come:
                 self._leave(kind)
-            self._close()
+            self._handle.close()
             if former:
                 signal.signal(signal.SIGINT, former)
         self._end()
@@ -382,28 +354,14 @@ class Job:
             self.abandon(kind)
 
     # ---- Inside -------------------------------------------------------------
-    def _check(self, kind: int) -> None:
-        if kind != _library.OK:
-            raise of_kind(kind, _library.words())
-
-    def _check_process(self) -> None:
-        if not self.is_of_this_process:
-            raise ForkedError(
-                "a call for a job in process %d, which was forked after init "
-                "in process %d: only that one may call. Fork before init, or "
-                "use the start method \"spawn\"" % (os.getpid(), self._pid))
-
     def _check_caller(self) -> None:
-        self._check_process()
-        if self._thread != threading.get_ident():
-            raise ConfigError("a call for a job from another thread than the "
-                              "one that called init: only that one may call")
+        self._caller.check()
         if self._is_finished:
             raise ConfigError("a call for a job after finish(): init() a new "
                               "one")
 
     def _check_started(self) -> None:
-        if not self._is_started:
+        if not self.is_started:
             raise ConfigError("a call for a job that has no parameters yet: "
                               "start() it first")
 
@@ -421,31 +379,18 @@ class Job:
                    rows: numpy.ndarray) -> Optional[Tuple[int, int]]:
         """How many rows the step has, and their epoch."""
         self._check_caller()
-        if self._handle is None or not self._step_rows:
+        if not self._handle.is_open or not self._step_rows:
             return None
-        epoch = ctypes.c_int64(0)
-        count = self._library.muster_rows(
-            self._handle, ahead, rows.ctypes.data, len(rows),
-            ctypes.byref(epoch))
-        return None if count < 0 else (int(count), int(epoch.value))
+        return self._handle.rows_into(ahead, rows)
 
     def _await(self, timeout_ms: int) -> int:
-        """muster_await, and the end of the job if it is over."""
-        state = self._library.muster_await(self._handle, timeout_ms,
-                                           ctypes.byref(self._step))
-        if state == _library.OVER:
-            self._close()
-            if self._exit_code not in (0, *_SIGNAL_CODES):
-                words = _library.words()
-                self._end()
-                raise of_exit_code(self._exit_code, words)
-        return int(state)
-
-    def _close(self) -> None:
-        handle, self._handle = self._handle, None
-        self._is_offered = False
-        self._exit_code = int(self._library.muster_close(handle))
-        self._kept_gradients = None
+        """Handle.wait, and the end of the job if it is over."""
+        state = self._handle.wait(timeout_ms)
+        exit_code = self._handle.exit_code
+        if state == _library.OVER and exit_code not in (0, *_SIGNAL_CODES):
+            self._end()
+            raise of_exit_code(exit_code, self._handle.words)
+        return state
 
     def _end(self) -> None:
         """The process may have another job from now on."""
@@ -459,22 +404,22 @@ class Job:
     def _check_values(self) -> None:
         """Once it is over: raises where the parameters are not the job's, as a
         program that went on would take them for a trained model."""
-        if self._step.has_values:
+        if self._handle.step.has_values:
             return
-        if self._exit_code == 0:
+        if self._handle.exit_code == 0:
             self._end()
             raise JobOver((
                 "the job on %s is over, and its last values could not be read "
                 "here (the log says why): the parameters here are no model. "
-                if self._step.step else
+                if self._handle.step.step else
                 "the job on %s was over when this worker came, which never had "
                 "its values: the parameters here are still the initial ones. ")
                 % place_text(self._settings) +
                 "The trained ones are in the chief's train_dir, if it has one: "
                 "muster.load(train_dir) on the chief's machine")
-        if not self._step.step:
+        if not self._handle.step.step:
             self._end()
-            raise SystemExit(self._exit_code)
+            raise SystemExit(self._handle.exit_code)
 
     def _leave(self, kind: Optional[Type[BaseException]]) -> None:
         is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
@@ -483,17 +428,17 @@ class Job:
             say("this worker leaves the job" + (
                 ", which the program has not finished" if kind is None else
                 " because of " + kind.__name__))
-        self._library.muster_stop(self._handle, int(
+        self._handle.stop(int(
             signal.SIGINT if is_interrupt else signal.SIGTERM))
 
     def _on_exit(self) -> None:
         kind = kind_of_end()
         self.abandon(kind)
-        if kind is None and self._sigterm.has_come and self._exit_code:
-            exit_at_end(self._exit_code)
+        if kind is None and self._sigterm.has_come and self._handle.exit_code:
+            exit_at_end(self._handle.exit_code)
 
     def _on_sigterm(self, number: int, is_first: bool) -> None:
-        if self._handle is None:
+        if not self._handle.is_open:
             raise SystemExit(128 + number)
         if is_first:
-            self._library.muster_stop(self._handle, number)
+            self._handle.stop(number)

@@ -1,0 +1,112 @@
+"""A muster_job: the calls of muster.h for it, and the memory that they use."""
+
+import ctypes
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy
+
+from muster import _library
+from muster._errors import Error, of_kind
+from muster._memory import pointers_to
+
+
+class Handle:
+    """libmuster's side of a job. Who may call, and when, is `Job`'s matter.
+
+    Attributes:
+      task: the process's place.
+      step: the newest muster_step.
+      is_open: whether libmuster takes part.
+      is_started: whether it does or did.
+      is_offered: whether gradients of `step` are wanted.
+      exit_code: 0 until it is over.
+      words: why it is over.
+    """
+
+    def __init__(self, spec: bytes) -> None:
+        """Finds the process's place, without a connection. Errors: ConfigError,
+        SecurityError."""
+        self._library = _library.load()
+        self._job: Optional[int] = None
+        # What libmuster reads and writes stays alive as long as it does.
+        self._kept_values: Any = None
+        self._kept_gradients: Any = None
+        self.task = _library.Task()
+        self.step = _library.Step()
+        self.is_started = False
+        self.is_offered = False
+        self.exit_code = 0
+        self.words = ""
+        self._check(self._library.muster_resolve(spec,
+                                                 ctypes.byref(self.task)))
+
+    @property
+    def is_open(self) -> bool:
+        return self._job is not None
+
+    def start(self, spec: bytes, addresses: Sequence[int], kept: Any) -> None:
+        """muster_start; `kept` owns the memory at `addresses`."""
+        kind = ctypes.c_int(0)
+        job = self._library.muster_start(spec, pointers_to(addresses),
+                                         ctypes.byref(kind))
+        if not job:
+            raise of_kind(kind.value, _library.words())
+        self._kept_values = kept
+        self._job = job
+        self.is_started = True
+
+    def wait(self, timeout_ms: int) -> int:
+        """muster_await. OVER closes it."""
+        state = self._library.muster_await(self._job, timeout_ms,
+                                           ctypes.byref(self.step))
+        self.is_offered = state == _library.STEP
+        if self.is_offered:
+            self._kept_gradients = None
+        elif state == _library.OVER:
+            self.close()
+            self.words = _library.words()
+        return int(state)
+
+    def push(self, addresses: Sequence[Optional[int]], kept: Any,
+             report: _library.Report) -> Optional[Error]:
+        """muster_push; `kept` owns the memory at `addresses`. Returns why it
+        was refused, if it was."""
+        self._kept_gradients = kept
+        kind = self._library.muster_push(self._job, pointers_to(addresses),
+                                         ctypes.byref(report))
+        if kind != _library.OK:
+            return of_kind(kind, _library.words())
+        self.is_offered = False
+        return None
+
+    def rows_into(self, ahead: int,
+                  rows: numpy.ndarray) -> Optional[Tuple[int, int]]:
+        """How many rows the step has, and their epoch, once both are known."""
+        epoch = ctypes.c_int64(0)
+        count = self._library.muster_rows(
+            self._job, ahead, rows.ctypes.data, len(rows), ctypes.byref(epoch))
+        return None if count < 0 else (int(count), int(epoch.value))
+
+    def log(self, name: str, number: float) -> None:
+        """muster_log."""
+        self._check(self._library.muster_log(self._job, name.encode("utf-8"),
+                                             number))
+
+    def save(self) -> None:
+        """muster_save."""
+        self._check(self._library.muster_save(self._job))
+
+    def stop(self, number: int) -> None:
+        """muster_stop."""
+        self._check(self._library.muster_stop(self._job, number))
+
+    def close(self) -> None:
+        """muster_close."""
+        job, self._job = self._job, None
+        self.is_offered = False
+        self.exit_code = int(self._library.muster_close(job))
+        self._kept_gradients = None
+
+    def _check(self, kind: int) -> None:
+        if kind != _library.OK:
+            raise of_kind(kind, _library.words())
