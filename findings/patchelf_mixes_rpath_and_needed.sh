@@ -3,7 +3,7 @@
 # --set-rpath and --replace-needed gives a library the new name as its rpath, and
 # leaves the old name needed. The exit code is 0 and nothing is said. Two calls,
 # one after the other, are right. scripts/wheel.py makes two.
-# https://github.com/NixOS/patchelf/issues/193 (closed; 0.14.3 came after it)
+# https://github.com/NixOS/patchelf/issues/193 (a report of 2020)
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
