@@ -120,10 +120,6 @@ constexpr char kOther[] = "a: 1\ntensor: \"w\" [3]\n";
 
 TEST_F(AdmissionTest, ProgramBesideLayers_HasTheSharedPartAlike) {
   Admit(MakeRequest(chief_, kLayersKind, "x", kShared));
-  const RegisterRequest other =
-      MakeRequest(worker_, kProgramKind, "y", kShared);
-  EXPECT_THAT(CheckTraining(other), IsOk());
-  EXPECT_FALSE(admission_.AdoptTraining(other)) << "nobody is to come again";
   EXPECT_THAT(CheckTraining(MakeRequest(worker_, kProgramKind, "y", kOther)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("register /job:worker/task:1: its "
@@ -131,6 +127,10 @@ TEST_F(AdmissionTest, ProgramBesideLayers_HasTheSharedPartAlike) {
                              HasSubstr("/job:worker/task:0: line 2 is"),
                              HasSubstr("'tensor: \"w\" [3]', there it is "
                                        "'tensor: \"w\" [2]'"))));
+  const RegisterRequest other =
+      MakeRequest(worker_, kProgramKind, "y", kShared);
+  EXPECT_THAT(CheckTraining(other), IsOk());
+  EXPECT_FALSE(admission_.AdoptTraining(other)) << "nobody is to come again";
 }
 
 TEST_F(AdmissionTest,
