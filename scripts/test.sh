@@ -79,7 +79,9 @@ fi
 full_targets=(
   //tests/full:data_formats_test
   //tests/full:diabetes_test
+  //tests/full:imports_test
   //tests/full:package_test
+  //tests/full:python_examples_test
   //tests/full:slurm_test
   //tests/full:ssh_test
   //tests/full:torch_benchmark_test

@@ -106,9 +106,17 @@ def _path() -> str:
         "without it: install Muster's wheel" % package)
 
 
+def _mode() -> int:
+    """TensorFlow shows its own protobuf to all: ours is looked for first, but
+    where an allocator or a sanitizer is preloaded, which ours would pass by."""
+    if os.environ.get("LD_PRELOAD"):
+        return ctypes.DEFAULT_MODE
+    return ctypes.DEFAULT_MODE | getattr(os, "RTLD_DEEPBIND", 0)
+
+
 def _open(path: str) -> Any:
     try:
-        library = ctypes.CDLL(path)
+        library = ctypes.CDLL(path, _mode())
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, name)
             function.restype = result
