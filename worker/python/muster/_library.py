@@ -7,9 +7,10 @@ from typing import Any, Optional
 from muster._errors import ConfigError
 
 # The version of muster.h that this package is written for.
-ABI = 2
+ABI = 3
 
 OK = 0
+NOT_YET = 7
 WAITING, STEP, OVER = 0, 1, 2
 
 _Job = ctypes.c_void_p
@@ -54,6 +55,17 @@ class Task(ctypes.Structure):
     ]
 
 
+class Tensor(ctypes.Structure):
+    """muster_tensor."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_int32),
+    ]
+
+
+_Reader = ctypes.c_void_p
 _FUNCTIONS = {
     "muster_version": (ctypes.c_char_p, []),
     "muster_abi": (ctypes.c_int, []),
@@ -70,6 +82,13 @@ _FUNCTIONS = {
     "muster_save": (ctypes.c_int, [_Job]),
     "muster_log": (ctypes.c_int, [_Job, ctypes.c_char_p, ctypes.c_double]),
     "muster_close": (ctypes.c_int, [_Job]),
+    "muster_read_open": (_Reader, [ctypes.c_char_p,
+                                   ctypes.POINTER(ctypes.c_int)]),
+    "muster_read_tensors": (ctypes.c_int, [
+        _Reader, ctypes.c_int, ctypes.POINTER(ctypes.POINTER(Tensor)),
+        ctypes.POINTER(ctypes.c_int)]),
+    "muster_read_values": (ctypes.c_int, [_Reader, ctypes.c_int, _Pointers]),
+    "muster_read_close": (ctypes.c_int, [_Reader]),
 }
 
 _loaded: Optional[Any] = None
