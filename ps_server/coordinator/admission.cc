@@ -129,7 +129,7 @@ absl::Status Admission::CheckTraining(const RegisterRequest& request,
       what, "its training differs from that of ", TaskName(found.owner), ": ",
       found.difference,
       found.is_of_kind
-          ? "; start all tasks with one training file"
+          ? "; start all tasks with one training file and the same data"
           : "; a program and a model of layers in one job have "
             "tensors, rule, replication, placement and rows alike"));
 }

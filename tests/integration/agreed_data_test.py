@@ -75,7 +75,10 @@ class AgreedDataTest(harness.TestCase):
                  "classes: line 2 is 'horse' here, 'dog' at"),
                 (table(columns=("y", "x", "kind")),
                  "columns: line 1 is 'y number []' here, 'x number []' at"),
-                (table(rows=ROWS - 1), "rows: '119' here, '120' at")):
+                (table(rows=ROWS - 1),
+                 "is 'rows: 119 an epoch, shuffled by seed 7', there it is "
+                 "'rows: 120 an epoch, shuffled by seed 7'; start all tasks "
+                 "with one training file and the same data")):
             self.assert_refused(self.start_other({"train.csv": data}), wanted)
         self.assert_refused(
             self.start_other({"train.csv": table()}, self.larger_cluster()),

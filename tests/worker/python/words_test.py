@@ -26,7 +26,8 @@ class WordsTest(unittest.TestCase):
                  "another process (pid 3) writes into it; choose another "
                  "train_dir=, or, if that one is this job's chief, give this "
                  'worker task_index="any"'),
-                ("the rate differs; start all tasks with one training file",
+                ("the rate differs; start all tasks with one training file and "
+                 "the same data",
                  "the rate differs; start all workers with one program and the "
                  "same arguments"),
                 ("step_rows is 64, wanted 1 to the 40 of epoch_rows",

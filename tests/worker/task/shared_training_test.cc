@@ -77,8 +77,8 @@ TEST_F(SharedTrainingTest, OtherRuleReplicationPlacementOrRows_MakeAnother) {
   TrainingSpec& training = options_.training;
   EXPECT_TRUE(Differs(
       [&] { training.mutable_optimizer()->mutable_attr(0)->set_f(0.5); }));
-  EXPECT_TRUE(Differs(
-      [&] { training.mutable_placement()->set_strategy("greedy"); }));
+  EXPECT_TRUE(
+      Differs([&] { training.mutable_placement()->set_strategy("greedy"); }));
   EXPECT_TRUE(Differs([&] { rows_ = "11"; }));
   EXPECT_TRUE(Differs([&] { training.mutable_replication()->mutable_sync(); }));
 }

@@ -9,7 +9,7 @@ _PHRASES = (
     ("--task_index=any", 'task_index="any"'),
     ("--worker_hosts=any", 'workers="any"'),
     ("--cluster=FILE", "cluster="),
-    ("start all tasks with one training file",
+    ("start all tasks with one training file and the same data",
      "start all workers with one program and the same arguments"),
     ("writes into it; choose another --train_dir",
      "writes into it; choose another train_dir=, or, if that one is this job's "
