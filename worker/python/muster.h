@@ -108,7 +108,7 @@ typedef struct muster_task {
 /* "0.1.0", and the version of this interface, which a caller compares with the
  * one that it was written for. */
 const char* muster_version(void);
-#define MUSTER_ABI 2
+#define MUSTER_ABI 3
 int muster_abi(void);
 
 /* The words of this thread's last error; "" if there was none. Valid until its
@@ -142,6 +142,15 @@ int64_t muster_rows(muster_job* job, int ahead, int64_t* rows, int64_t size,
  * error. REQUIRES: MUSTER_STEP. */
 int muster_push(muster_job* job, const float* const* gradients,
                 const muster_report* report);
+
+/* Gives one gradient of the step before the others, as soon as it is final: it
+ * leaves while those are computed. Its memory is read, and that of the tensor's
+ * value may be written, from now on; muster_push, which gives the rest, does
+ * not look at gradients[tensor]. Of the report `examples` and
+ * `learning_rate_factor` are read, and muster_push must say the same. From any
+ * thread, if muster_push comes after its return. REQUIRES: MUSTER_STEP. */
+int muster_push_tensor(muster_job* job, int tensor, const float* gradient,
+                       const muster_report* report);
 
 /* Takes no more steps: with signal 0 this worker is done, and the chief ends
  * the job when all are; else as the signal of a worker (drain; the chief saves

@@ -7,7 +7,7 @@ from typing import Any, Optional
 from muster._errors import ConfigError
 
 # The version of muster.h that this package is written for.
-ABI = 2
+ABI = 3
 
 OK = 0
 WAITING, STEP, OVER = 0, 1, 2
@@ -66,6 +66,8 @@ _FUNCTIONS = {
                                      ctypes.c_int64,
                                      ctypes.POINTER(ctypes.c_int64)]),
     "muster_push": (ctypes.c_int, [_Job, _Pointers, ctypes.POINTER(Report)]),
+    "muster_push_tensor": (ctypes.c_int, [_Job, ctypes.c_int, ctypes.c_void_p,
+                                          ctypes.POINTER(Report)]),
     "muster_stop": (ctypes.c_int, [_Job, ctypes.c_int]),
     "muster_save": (ctypes.c_int, [_Job]),
     "muster_log": (ctypes.c_int, [_Job, ctypes.c_char_p, ctypes.c_double]),
