@@ -56,11 +56,25 @@ class TorchTrainingTest(harness.TestCase):
     def test_a_scheduler_trains_as_torch_alone(self):
         self.check_one_worker("adamw,schedule")
 
+    def test_overlap_trains_the_same_to_the_bit(self):
+        for rule in ("adam,norm", "momentum,schedule"):
+            with self.subTest(rule):
+                found = []
+                for more in ("", ",overlap"):
+                    found.append(self.check_one_worker(rule + more)["losses"])
+                    found.append(muster.load(self.path("run")))
+                    shutil.rmtree(self.path("run"))
+                self.assertEqual(found[2], found[0])
+                for name, value in found[1].items():
+                    numpy.testing.assert_array_equal(found[3][name], value)
+
     def test_two_sync_workers_are_one_process_with_the_whole_batch(self):
-        halves = self.train("half", "adam", "adam")
-        numpy.testing.assert_allclose(
-            numpy.mean([half["losses"] for half in halves], axis=0),
-            halves[0]["whole"], rtol=RELATIVE)
+        for rule in ("adam", "adam,overlap"):
+            halves = self.train("half", rule, rule)
+            numpy.testing.assert_allclose(
+                numpy.mean([half["losses"] for half in halves], axis=0),
+                halves[0]["whole"], rtol=RELATIVE)
+            shutil.rmtree(self.path("run"))
 
     def check_each_example(self, task):
         """What two workers found, one of them with processes that load."""
