@@ -16,12 +16,15 @@ import os
 import sys
 
 from base.launcher_flags import local_path, positive
-from benchmark import (data_plane, figures, lines, processes, quiet, report,
-                       training)
+from benchmark import (data_plane, figures, lines, members, processes,
+                       python_workers, quiet, report, training)
 
 PARTS = {"data_plane": data_plane.figures, "lines": lines.figures,
          "optimizer": data_plane.rules, "training": training.figures,
-         "modes": training.modes, "start": training.start}
+         "modes": training.modes, "start": training.start,
+         "members": members.figures, "python": python_workers.figures}
+# It wants PyTorch of PyPI.
+OF_PEERS = ("python",)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
 REQUIREMENTS = os.path.join(processes.ROOT,
                             "scripts/benchmark/requirements.txt")
@@ -35,14 +38,17 @@ def parse_arguments(argv):
         description="Measures the figures that guard a promise: of the data "
         "plane, also over slow and bad lines, of the update rules, of training "
         "the MNIST CNN (batch 128) in one process and in clusters, of each "
-        "replication mode, and how soon a cluster takes steps; prints a table "
-        "with targets. A burst of measurement waits for a quiet machine; one "
-        "that others disturb is repeated.")
+        "replication mode, how soon a cluster takes steps, what workers that "
+        "come and go cost, and of training a small CNN by Python workers beside "
+        "PyTorch's own ways; prints a table with targets. A burst of "
+        "measurement waits for a quiet machine; one that others disturb is "
+        "repeated.")
     parser.add_argument("--quick", action="store_true",
                         help="one round of short bursts, fewer figures: does "
                         "it work?")
     parser.add_argument("--only", choices=PARTS, action="append",
-                        help="this part; may be repeated (default: all)")
+                        help="this part; may be repeated (default: all, but "
+                        "python with --peers alone, as it wants PyTorch)")
     parser.add_argument("--rounds", type=positive, metavar="N",
                         help="measurements of each figure (default 5; quick 1)")
     parser.add_argument("--steps", type=positive, metavar="S",
@@ -75,6 +81,9 @@ def parse_arguments(argv):
     parser.add_argument("--against", type=program, metavar="FILE",
                         help="also the data plane's TCP over the gRPC of this "
                         "data_plane, another build's")
+    parser.add_argument("--before", type=local_path, metavar="DIR",
+                        help="also the ps_server and worker there, another "
+                        "build's, beside which the part members is set")
     parser.add_argument("--no_build", action="store_true",
                         help="use the binaries as they are")
     parser.add_argument("--bin_dir", type=local_path, metavar="DIR",
@@ -94,8 +103,10 @@ def with_defaults(options):
     default("steps", 150, 20)
     default("patience", 900.0, 30.0)
     options.burst_s = 0.05 if options.quick else 0.5
-    options.only = options.only or list(PARTS)
+    options.only = options.only or [
+        part for part in PARTS if options.peers or part not in OF_PEERS]
     options.bin_dir = os.path.abspath(options.bin_dir)
+    options.before = options.before and os.path.abspath(options.before)
     return options
 
 

@@ -7,4 +7,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 # A mistake in a flag must not be told after minutes of building.
 before_build() { python3 "$scripts/bench.py" --check_flags "$@"; }
 
-run_program bench.py "//ps_server //worker //tests/benchmark/data_plane" "$@"
+run_program bench.py "//ps_server //worker //worker/python:libmuster.so \
+//tests/benchmark/data_plane" "$@"

@@ -54,6 +54,8 @@ full=(
   slurmd
   slurm-client
   munge
+  bible-kjv       # a text, for worker/python/examples/transformer.py
+  bible-kjv-text
   mmdebstrap      # an empty Debian, and an image of it, for the package
   buildah
 )

@@ -4,7 +4,9 @@
 Called by package.sh. Python 3 standard library only.
 
     bin/        ps_server, worker, musterctl; they look for libraries in ../lib
-    lib/        those libraries, but for glibc, which is the machine's
+    lib/        those libraries, but for glibc, which is the machine's, and
+                libmuster.so for programs in C
+    worker/python/  its header muster.h, example.c; README.md has the gcc line
     scripts/    muster and its verbs; they want a python3, and `sweep` for
                 Optuna and pictures one with venv, and PyPI
     cluster_configs/, worker/model/zoo/, Containerfile, LICENSE
@@ -29,11 +31,14 @@ from shared_libraries import (GLIBC, check_self_contained, copy_plain,
                               libraries, patch, strip)
 
 PROGRAMS = ("ps_server/ps_server", "worker/worker", "worker/ctl/musterctl")
+# For programs in C; finds its libraries beside it.
+C_LIBRARY = "worker/python/libmuster.so"
 PLAIN = ["LICENSE", "scripts/muster", "scripts/base/*.py", "scripts/hosts/*.py",
          "scripts/trainings/*.py", "scripts/ensemble/*.py",
          "scripts/sweep/*.py", "scripts/sweep/requirements.txt",
          "cluster_configs/*.json", "cluster_configs/*/*",
-         "worker/model/zoo/*.textproto"]
+         "worker/model/zoo/*.textproto", "worker/python/README.md",
+         "worker/python/example.c", "worker/python/muster.h"]
 NAME = "muster"
 # Of every file in it, so that the archive tells nothing of when it was made.
 TIME = 946684800
@@ -56,7 +61,7 @@ def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="package.sh", allow_abbrev=False,
         description="Builds, and makes one tar with ps_server, worker, "
-        "musterctl, scripts/muster and the libraries that they want, to be "
+        "musterctl, scripts/muster, libmuster.so and the libraries that they want, to be "
         "unpacked anywhere on a machine with glibc 2.36 or newer. The same "
         "sources give the same bytes. `package.sh wheel` makes a wheel for "
         "Python instead (package.sh wheel --help).")
@@ -77,6 +82,13 @@ def copy_programs(bin_dir, out):
         target = os.path.join(out, "bin", os.path.basename(name))
         strip(source, target)
         patch(target, "--force-rpath", "--set-rpath", "$ORIGIN/../lib")
+    source = os.path.join(bin_dir, C_LIBRARY)
+    if not os.path.isfile(source):
+        raise Failure("no file at '%s'; leave out --no_build" % source)
+    needed.update(libraries(source))
+    target = os.path.join(out, "lib", os.path.basename(C_LIBRARY))
+    strip(source, target)
+    patch(target, "--force-rpath", "--set-rpath", "$ORIGIN")
     for name, path in needed.items():
         if not GLIBC.match(name):
             target = os.path.join(out, "lib", name)

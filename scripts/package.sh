@@ -10,4 +10,5 @@ if [ "${1-}" = wheel ]; then
   run_program wheel.py \
     "//ps_server //worker/ctl:musterctl_light //worker/python:libmuster.so" "$@"
 fi
-run_program package.py "//ps_server //worker //worker/ctl:musterctl" "$@"
+run_program package.py \
+  "//ps_server //worker //worker/ctl:musterctl //worker/python:libmuster.so" "$@"

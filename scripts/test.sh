@@ -61,7 +61,8 @@ if [ -n "$soak" ]; then
     --test_output=all --test_timeout=3600)
   if [ "$given" -eq 0 ]; then
     simulate=yes
-    targets=(//tests/integration:broken_connection_test
+    targets=(//tests/full:torch_benchmark_test
+      //tests/integration:broken_connection_test
       //tests/integration:clock_jump_test
       //tests/integration:hostile_peer_test
       //tests/integration:network_cut_test
@@ -78,9 +79,12 @@ fi
 full_targets=(
   //tests/full:data_formats_test
   //tests/full:diabetes_test
+  //tests/full:imports_test
   //tests/full:package_test
+  //tests/full:python_examples_test
   //tests/full:slurm_test
   //tests/full:ssh_test
+  //tests/full:torch_benchmark_test
   //tests/full:torch_training_test
   //tests/worker/model:resnet_float64_test
   //tests/worker/python:torch_optimizer_test
@@ -110,8 +114,10 @@ case "${targets[*]}" in
       scripts/sweep/requirements.txt)
     ;;
 esac
-[ -z "$full" ] || requirements+=(tests/full/requirements.txt
-  tests/benchmark/peers/torch_requirements.txt)
+[ -z "$full" ] || requirements+=(tests/full/requirements.txt)
+case "${targets[*]}" in
+  *torch*) requirements+=(tests/benchmark/peers/torch_requirements.txt) ;;
+esac
 if [ "${#requirements[@]}" -gt 0 ]; then
   [ -z "${XDG_CACHE_HOME-}" ] ||
     arguments+=("--test_env=XDG_CACHE_HOME=$XDG_CACHE_HOME")

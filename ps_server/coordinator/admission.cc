@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/protocol.h"
+#include "common/rpc/training_text.h"
 #include "ps_server/caller/takeover_token.h"
 #include "ps_server/coordinator/text_difference.h"
 
@@ -77,45 +78,64 @@ bool Admission::HasRoomFor(const TaskKey& key, const Members& members) const {
   return static_cast<size_t>(unlisted) < max_unlisted_;
 }
 
+Admission::Comparison Admission::Compare(const RegisterRequest& request) const {
+  if (trainings_.empty()) return {};
+  const TrainingText given = SplitTrainingText(request.training_text());
+  const auto same = trainings_.find(given.kind);
+  if (same != trainings_.end()) {
+    const Training& known = same->second;
+    if (request.training_fingerprint() == known.fingerprint) return {};
+    return {known.owner, FirstDifference(known.text, request.training_text())};
+  }
+  const Training& other = trainings_.begin()->second;
+  const std::string shared = SplitTrainingText(other.text).shared;
+  if (shared == given.shared) return {};
+  return {other.owner, FirstDifference(shared, given.shared),
+          /*is_of_kind=*/false};
+}
+
+bool Admission::IsTrainingChiefs() const {
+  return std::any_of(trainings_.begin(), trainings_.end(),
+                     [](const auto& entry) { return entry.second.is_chiefs; });
+}
+
 // Only the chief replaces a chief's, and nobody does while others train.
 bool Admission::MayBringTraining(const RegisterRequest& request,
                                  const Members& members) const {
-  if (IsChief(request) && !training_is_chiefs_) return true;
+  if (IsChief(request) && !IsTrainingChiefs()) return true;
   return !members.IsAnotherThere(KeyOf(request.sender())) &&
-         (IsChief(request) || !training_is_chiefs_);
+         (IsChief(request) || !IsTrainingChiefs());
 }
 
 absl::Status Admission::CheckTraining(const RegisterRequest& request,
                                       const Members& members,
                                       const std::string& end) const {
-  if (training_owner_.first.empty() ||
-      request.training_fingerprint() == training_fingerprint_ ||
+  const Comparison found = Compare(request);
+  if (found.difference.empty() ||
       (end.empty() && MayBringTraining(request, members))) {
     return absl::OkStatus();
   }
   const std::string what =
       absl::StrCat("register ", TaskName(request.sender()), ": ");
-  const std::string difference =
-      FirstDifference(training_text_, request.training_text());
   if (!end.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, "the job of this ps is done (", end,
-        "), and its training differs from that: ", difference,
+        "), and its training differs from that: ", found.difference,
         "; a namespace has one job: give this one another --namespace, reset "
         "that one (musterctl namespace reset), or start the ps tasks anew for "
         "another"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      what, "its training differs from that of ", TaskName(training_owner_),
-      ": ", difference, "; start all tasks with one training file"));
+      what, "its training differs from that of ", TaskName(found.owner), ": ",
+      found.difference,
+      found.is_of_kind
+          ? "; start all tasks with one training file"
+          : "; a program and a model of layers in one job have "
+            "tensors, rule, replication, placement and rows alike"));
 }
 
 std::string Admission::DifferenceTo(const RegisterRequest& request) const {
-  if (training_owner_.first.empty() ||
-      request.training_fingerprint() == training_fingerprint_) {
-    return "";
-  }
-  return FirstDifference(training_text_, request.training_text());
+  return Compare(request).difference;
 }
 
 uint64_t Admission::WantedTakeover(const RegisterRequest& request,
@@ -131,15 +151,21 @@ uint64_t Admission::WantedTakeover(const RegisterRequest& request,
 }
 
 bool Admission::AdoptTraining(const RegisterRequest& request) {
-  const bool is_new = request.training_fingerprint() != training_fingerprint_;
-  if (!is_new && !training_owner_.first.empty() &&
-      (training_is_chiefs_ || !IsChief(request))) {
-    return false;
+  const Comparison found = Compare(request);
+  const bool is_new = trainings_.empty() || !found.difference.empty();
+  const TrainingText given = SplitTrainingText(request.training_text());
+  const auto shares = [&given](const auto& entry) {
+    return SplitTrainingText(entry.second.text).shared == given.shared;
+  };
+  if (!std::all_of(trainings_.begin(), trainings_.end(), shares)) {
+    trainings_.clear();
   }
-  training_owner_ = KeyOf(request.sender());
-  training_is_chiefs_ = IsChief(request);
-  training_fingerprint_ = request.training_fingerprint();
-  training_text_ = request.training_text();
+  Training& own = trainings_[given.kind];
+  const bool is_chief = IsChief(request);
+  if (is_new || own.owner.first.empty() || (is_chief && !own.is_chiefs)) {
+    own = {KeyOf(request.sender()), request.training_fingerprint(),
+           request.training_text(), is_chief};
+  }
   return is_new;
 }
 

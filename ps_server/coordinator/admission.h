@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,7 +17,8 @@
 namespace muster {
 
 // The rules of who may register and as what: the tasks of the cluster, one
-// process a task, one training a job. Not thread-safe.
+// process a task, one training a job, of which workers of other kinds (layers,
+// a program) have but the shared part alike. Not thread-safe.
 class Admission {
  public:
   // `max_unlisted`: the tasks that may come besides those of the cluster.
@@ -60,10 +62,28 @@ class Admission {
   const ListedTasks listed_;
   const size_t max_unlisted_;
 
-  uint64_t training_fingerprint_ = 0;
-  std::string training_text_;
-  TaskKey training_owner_;  // who brought it; job "" if nobody
-  bool training_is_chiefs_ = false;
+  // What one worker's training is.
+  struct Training {
+    TaskKey owner;
+    uint64_t fingerprint = 0;
+    std::string text;
+    bool is_chiefs = false;
+  };
+  // A training that a new one has to be like, and the first difference between
+  // them; "" for none.
+  struct Comparison {
+    TaskKey owner;
+    std::string difference;
+    bool is_of_kind = true;
+  };
+
+  // With that of the request's kind, or else with what all kinds have alike.
+  Comparison Compare(const RegisterRequest& request) const;
+  bool IsTrainingChiefs() const;
+
+  // One of each kind of worker that has come, with one shared part. Those who
+  // say no kind are one, too.
+  std::map<std::string, Training> trainings_;
 };
 
 }  // namespace muster

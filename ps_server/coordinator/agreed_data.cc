@@ -23,6 +23,13 @@ size_t BytesOf(const RegisterRequest& request) {
   return bytes;
 }
 
+// Whether it says what the data are.
+bool DescribesData(const RegisterRequest& request) {
+  return absl::c_any_of(request.data(), [](const DataSection& section) {
+    return section.name() != kWorkers;
+  });
+}
+
 // The advice for the operator.
 absl::string_view RemedyFor(absl::string_view section) {
   if (section == kWorkers) {
@@ -62,8 +69,9 @@ absl::Status AgreedData::Refuse(const DataSection* different,
   if (may_replace || different == nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "register ", TaskName(request.sender()),
-      ": its data differ from those of ", TaskName(owner_), ": ",
-      DifferenceIn(*different), "; ", RemedyFor(different->name())));
+      ": its data differ from those of ",
+      TaskName(Find(different->name())->owner), ": ", DifferenceIn(*different),
+      "; ", RemedyFor(different->name())));
 }
 
 absl::Status AgreedData::CheckModel(const RegisterRequest& request,
@@ -86,31 +94,41 @@ absl::Status AgreedData::CheckModel(const RegisterRequest& request,
 }
 
 bool AgreedData::Adopt(const RegisterRequest& request, bool is_chief) {
-  if (request.data().empty()) {
-    NoteUncompared(KeyOf(request.sender()));
-    return false;
-  }
-  const bool is_first = IsEmpty();
+  const TaskKey key = KeyOf(request.sender());
+  const bool describes = DescribesData(request);
+  const bool is_first = describes && FindDescriber() == nullptr;
   const bool is_new = FindDifferent(request) != nullptr;
+  if (is_new) sections_.clear();
   if (!is_first && !is_new) WarnOfFiles(request);
-  if (is_first || is_new || is_chief) Replace(request, is_chief);
-  if (is_first) {
-    for (const TaskKey& key : uncompared_) SayUncompared(key);
+  Add(request, is_chief);
+  if (!describes) {
+    NoteUncompared(key);
+  } else if (is_first) {
+    for (const TaskKey& other : uncompared_) SayUncompared(other);
   }
   return is_new;
 }
 
-void AgreedData::Replace(const RegisterRequest& request, bool is_chief) {
-  sections_.assign(request.data().begin(), request.data().end());
-  owner_ = KeyOf(request.sender());
-  are_chiefs_ = is_chief;
+void AgreedData::Add(const RegisterRequest& request, bool is_chief) {
+  for (const DataSection& given : request.data()) {
+    const auto known =
+        absl::c_find_if(sections_, [&given](const Known& section) {
+          return section.section.name() == given.name();
+        });
+    if (known == sections_.end() && sections_.size() < kMaxSections) {
+      sections_.push_back({given, KeyOf(request.sender())});
+    } else if (known != sections_.end() && is_chief) {
+      *known = {given, KeyOf(request.sender())};
+    }
+  }
+  if (!request.data().empty()) are_chiefs_ = are_chiefs_ || is_chief;
 }
 
 void AgreedData::KeepForModel() {
   of_model_.clear();
-  for (const DataSection& section : sections_) {
-    if (absl::c_linear_search(kOfModel, section.name())) {
-      of_model_.push_back(section);
+  for (const Known& known : sections_) {
+    if (absl::c_linear_search(kOfModel, known.section.name())) {
+      of_model_.push_back(known.section);
     }
   }
 }
@@ -130,11 +148,18 @@ std::vector<std::string> AgreedData::TakeWarnings() {
   return std::exchange(warnings_, {});
 }
 
-const DataSection* AgreedData::Find(absl::string_view name) const {
-  const auto it = std::find_if(
-      sections_.begin(), sections_.end(),
-      [name](const DataSection& section) { return section.name() == name; });
+const AgreedData::Known* AgreedData::Find(absl::string_view name) const {
+  const auto it = absl::c_find_if(sections_, [name](const Known& known) {
+    return known.section.name() == name;
+  });
   return it == sections_.end() ? nullptr : &*it;
+}
+
+const TaskKey* AgreedData::FindDescriber() const {
+  const auto it = absl::c_find_if(sections_, [](const Known& known) {
+    return known.section.name() != kWorkers;
+  });
+  return it == sections_.end() ? nullptr : &it->owner;
 }
 
 const DataSection* AgreedData::FindDifferent(
@@ -155,12 +180,13 @@ const DataSection* AgreedData::FindDifferent(const RegisterRequest& request,
 }
 
 bool AgreedData::Differs(const DataSection& given) const {
-  const DataSection* const known = Find(given.name());
-  return known != nullptr && known->digest() != given.digest();
+  const Known* const known = Find(given.name());
+  return known != nullptr && known->section.digest() != given.digest();
 }
 
 std::string AgreedData::DifferenceIn(const DataSection& given) const {
-  return SectionDifference(*Find(given.name()), given, TaskName(owner_));
+  const Known& known = *Find(given.name());
+  return SectionDifference(known.section, given, TaskName(known.owner));
 }
 
 void AgreedData::WarnOfFiles(const RegisterRequest& request) {
@@ -169,19 +195,22 @@ void AgreedData::WarnOfFiles(const RegisterRequest& request) {
     return;
   }
   warnings_.push_back(absl::StrCat(
-      TaskName(request.sender()), " reads other files than ", TaskName(owner_),
+      TaskName(request.sender()), " reads other files than ",
+      TaskName(Find(kFiles)->owner),
       ", which hold as many rows of the same kind: ", DifferenceIn(*files)));
 }
 
 void AgreedData::NoteUncompared(const TaskKey& key) {
-  if (uncompared_.insert(key).second && !IsEmpty()) SayUncompared(key);
+  if (uncompared_.insert(key).second && FindDescriber() != nullptr) {
+    SayUncompared(key);
+  }
 }
 
 void AgreedData::SayUncompared(const TaskKey& key) {
   lines_.push_back(absl::StrCat(TaskName(key),
                                 " does not say what its data are: they are "
                                 "not compared with those of ",
-                                TaskName(owner_)));
+                                TaskName(*FindDescriber())));
 }
 
 }  // namespace muster

@@ -15,8 +15,9 @@
 namespace muster {
 
 // The data that all workers of a job have alike, section by section: those of
-// the first worker stand until the chief's, which replace them. A section that
-// one of two tasks does not send is not compared. Not thread-safe.
+// the first worker that sends a section stand until the chief's, which replace
+// them. A section that one of two tasks does not send is not compared: a
+// program sends the number of workers alone. Not thread-safe.
 class AgreedData {
  public:
   static constexpr int kMaxSections = 16;
@@ -56,6 +57,12 @@ class AgreedData {
   std::vector<std::string> TakeWarnings();
 
  private:
+  // A section, and who brought it.
+  struct Known {
+    DataSection section;
+    TaskKey owner;
+  };
+
   // OK for null, and for who may replace the data that stand.
   absl::Status Refuse(const DataSection* different,
                       const RegisterRequest& request, bool is_chief,
@@ -68,15 +75,16 @@ class AgreedData {
   const DataSection* FindDifferent(const RegisterRequest& request,
                                    absl::string_view name) const;
   bool Differs(const DataSection& given) const;
-  const DataSection* Find(absl::string_view name) const;
-  bool IsEmpty() const { return sections_.empty(); }
-  void Replace(const RegisterRequest& request, bool is_chief);
+  const Known* Find(absl::string_view name) const;
+  // Who brought the first section that is about data; null: nobody has yet.
+  const TaskKey* FindDescriber() const;
+  // Those that nobody has sent; the chief's in the place of others'.
+  void Add(const RegisterRequest& request, bool is_chief);
   void NoteUncompared(const TaskKey& key);
   void SayUncompared(const TaskKey& key);
   void WarnOfFiles(const RegisterRequest& request);
 
-  std::vector<DataSection> sections_;
-  TaskKey owner_;  // who brought them
+  std::vector<Known> sections_;
   bool are_chiefs_ = false;
   // Columns, classes, map and label of the model.
   std::vector<DataSection> of_model_;

@@ -20,6 +20,10 @@ constexpr size_t kMaxWorkerBytes = 1024;
 // The most of one report: a sum of them stays far from an overflow.
 constexpr int64_t kMaxStepCount = 1'000'000'000'000;
 
+// The most examples of a step whose rows nobody deals: behind the row of a
+// stream that it is leased stand all that a program has for it.
+constexpr int64_t kMaxStreamExamples = int64_t{1} << 31;
+
 // The most leases that a worker may want beside that of its step.
 constexpr int32_t kMaxLeasesAhead = 1024;
 
@@ -113,8 +117,9 @@ absl::Status CheckLeasedRows(const StepRequest& report,
                      ", which were never leased to it for this step; it has ",
                      DescribeRows(lease)));
   }
-  const int64_t rows =
+  int64_t rows =
       lease.ranges().empty() ? leases.WishOf(task).step_rows : NumRows(lease);
+  if (leases.are_of_stream()) rows = kMaxStreamExamples;
   if (rows > 0 && report.examples() > rows) {
     return absl::InvalidArgumentError(
         absl::StrCat(step, ": examples ", report.examples(), ", of ", rows,

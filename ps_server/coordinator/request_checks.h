@@ -18,7 +18,7 @@ absl::Status CheckRestored(const CommitEpochRequest& request);
 absl::Status CheckStepNumbers(const StepRequest& request);
 
 // The rows of a report, if it names any, are those that were leased for the
-// step; its examples are no more.
+// step; its examples are no more, but of a stream, whose length nobody knows.
 absl::Status CheckLeasedRows(const StepRequest& report,
                              const RowLeases& leases);
 

@@ -69,6 +69,10 @@ class RowLeases {
   // The same, if each task with a queue or a wish could have another one after
   // it.
   bool TryDealAhead(const TaskKey& task);
+  // Are the rows those of a stream of unknown length?
+  bool are_of_stream() const {
+    return kind_ == "stream" || epoch_rows_ == 0;
+  }
   // Are there as many rows left as a lease of `rows` has?
   bool CanDeal(int64_t rows) const { return rows == 0 || !Pick(rows).empty(); }
   // The longest step that a task wants, or has wanted.

@@ -401,8 +401,9 @@ bool StepScheduler::WillCount(const CoordinatorWorker& worker,
   }
   // Its grant may have been returned, and its rows be in other hands.
   const TaskKey task = KeyOf(worker.sender);
-  if (!UnreportedSteps::IsNextOf(worker, held,
-                                 NumRows(job_.leases().BegunOf(task))) ||
+  const int64_t rows =
+      job_.leases().are_of_stream() ? 0 : NumRows(job_.leases().BegunOf(task));
+  if (!UnreportedSteps::IsNextOf(worker, held, rows) ||
       !gate_->TryResume(task)) {
     return false;
   }

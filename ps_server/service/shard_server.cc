@@ -151,8 +151,19 @@ void ShardServer::TellPhases() {
   });
   for (const auto& [space, phase] : gone) {
     told_phases_.erase(space);
+    told_rates_.erase(space);
     if (phase != EMPTY) options_.on_phase_change(space, ShardState(), "");
   }
+}
+
+void ShardServer::TellRates() {
+  shard_.ForEachModel([&](const std::string& space, const ShardModel& model) {
+    const absl::string_view difference = model.RateDifference();
+    if (difference.empty() || !told_rates_.insert(space).second) return;
+    options_.reporter.Warning(absl::StrCat(
+        space.empty() ? "" : absl::StrCat(QuotedNamespace(space), ": "),
+        difference));
+  });
 }
 
 void ShardServer::ServeCalls() {
@@ -206,9 +217,11 @@ void ShardServer::PullInto(const PullRequest& request, ValueMemory memory,
                            absl::Time deadline,
                            ReplyCallback<Frame<PullReply>> done) {
   Submit(request, BytesOf(request.slices()), deadline, std::move(done),
-         [memory = std::move(memory)](ParameterShard& shard,
-                                      const PullRequest& pull) {
-           return shard.Pull(pull, memory);
+         [this, memory = std::move(memory)](ParameterShard& shard,
+                                            const PullRequest& pull) {
+           absl::StatusOr<Frame<PullReply>> reply = shard.Pull(pull, memory);
+           TellRates();
+           return reply;
          });
 }
 

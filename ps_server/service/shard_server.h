@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,7 @@ class ShardServer : public DataLink {
                        const std::string& optimizer)>
         on_phase_change;
     // A line for the operator, in the same way: a start of a task was replaced
-    // by another one.
+    // by another one; the workers of an update have other learning rates.
     Reporter reporter;
   };
 
@@ -142,6 +143,8 @@ class ShardServer : public DataLink {
   // Tells of models whose phase has changed; only calls without tensors do
   // that.
   void TellPhases();
+  // Warns once of each model whose workers have other learning rates.
+  void TellRates();
   ShardOptions ShardOptionsWithTeam() const;
 
   const Options options_;
@@ -156,6 +159,7 @@ class ShardServer : public DataLink {
   // Used by the strand's tasks only, until it is closed.
   ParameterShard shard_;
   std::map<std::string, ShardPhase> told_phases_;
+  std::set<std::string> told_rates_;
   // Null where there is one namespace.
   const std::unique_ptr<FairQueue> queue_;
   // Last: its tasks use all of the above.

@@ -156,13 +156,18 @@ absl::StatusOr<SealReply> ParameterShard::Seal(const SealRequest& request) {
 
 absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
     const PullRequest& request, const ValueMemory& memory) {
-  ASSIGN_OR_RETURN(ShardModel* const model,
-                   Enter(request.sender(), request.fence().ps_incarnation()));
-  if (!request.has_from_namespace()) return model->Pull(request, memory);
-  ASSIGN_OR_RETURN(
-      Space* const other,
-      FindSpace(RequestName("pull", request.sender(), options_.ps_index),
-                request.from_namespace()));
+  const Sender& sender = request.sender();
+  // Who says no Hello only reads what is there: nobody's start is replaced.
+  const bool only_reads = request.has_from_namespace() &&
+                          sender.incarnation() == 0 && !request.has_token();
+  if (!only_reads) {
+    ASSIGN_OR_RETURN(ShardModel* const model,
+                     Enter(sender, request.fence().ps_incarnation()));
+    if (!request.has_from_namespace()) return model->Pull(request, memory);
+  }
+  ASSIGN_OR_RETURN(Space* const other,
+                   FindSpace(RequestName("pull", sender, options_.ps_index),
+                             request.from_namespace()));
   return other->model.Pull(request, memory);
 }
 

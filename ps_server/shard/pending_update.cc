@@ -23,8 +23,9 @@ void Multiply(absl::Span<float> values, float factor) {
 }  // namespace
 
 PendingUpdate::PendingUpdate(std::vector<StoredGradient> gradients,
-                             const TensorTable& tensors)
+                             double rate_factor, const TensorTable& tensors)
     : gradients_(std::move(gradients)),
+      rate_factor_(rate_factor),
       numbers_(tensors),
       is_left_(numbers_.total(), true),
       blocks_left_(numbers_.total()) {}
@@ -61,7 +62,7 @@ void PendingUpdate::MakeIn(absl::Span<const CheckedSlice> slices,
   }
   if (claimed.empty()) return;
   applier.ApplyToBlocks(
-      claimed, gradients_[0].rate_factor(),
+      claimed, rate_factor_,
       [this](int tensor, int64_t block, absl::Span<float> mean) {
         WriteMean(numbers_.Of(tensor, block), mean);
       });

@@ -19,14 +19,14 @@ namespace muster {
 //   sum = g[0];  sum += g[i] for i = 1, 2, ... in the given order
 //   update rule (or, of a state tensor, addition) with sum / number of them
 //
-// in float, with the factor of the learning rate that all of them have, whoever
-// asks first. Not thread-safe.
+// in float, with the learning rate times `rate_factor`, whoever asks first. Not
+// thread-safe.
 class PendingUpdate {
  public:
   // Nothing is left to do.
   PendingUpdate() = default;
-  // REQUIRES: `gradients` are whole, at least one, with one rate_factor().
-  PendingUpdate(std::vector<StoredGradient> gradients,
+  // REQUIRES: `gradients` are whole, at least one.
+  PendingUpdate(std::vector<StoredGradient> gradients, double rate_factor,
                 const TensorTable& tensors);
 
   bool is_made() const { return blocks_left_ == 0; }
@@ -45,6 +45,7 @@ class PendingUpdate {
 
   // Empty when the update is made.
   std::vector<StoredGradient> gradients_;
+  double rate_factor_ = 1;
   BlockNumbers numbers_;
   std::vector<bool> is_left_;  // [block number]
   int64_t blocks_left_ = 0;

@@ -125,6 +125,10 @@ class ReplicationPolicy {
   // The newest step of each worker that is a part of the values; nothing if it
   // is the newest that the worker has pushed.
   virtual std::optional<std::vector<DuplicateMark>> AppliedSteps() const = 0;
+
+  // Where the workers of one update have had other learning rates for the first
+  // time, for the operator; "" if they have not.
+  virtual absl::string_view RateDifference() const { return ""; }
 };
 
 // The policy that `spec` asks for; async if it names none. One that keeps

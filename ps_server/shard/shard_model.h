@@ -84,6 +84,11 @@ class ShardModel : private PartApplier {
   }
   ShardPhase phase() const { return epoch_.phase(); }
   ShardCounters counters() const;
+  // As ReplicationPolicy's; "" without a model.
+  absl::string_view RateDifference() const {
+    return definition_.policy == nullptr ? ""
+                                         : definition_.policy->RateDifference();
+  }
   // Whether a chief reads the values to save them.
   bool has_snapshot() const { return snapshot_.id() != 0; }
   // "" before the first Define.

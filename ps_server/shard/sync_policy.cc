@@ -130,17 +130,27 @@ absl::Status SyncPolicy::CheckChosen(absl::string_view what,
           " (incarnation ", absl::Hex(step.sender().incarnation()),
           "), which is not whole here; nothing was applied"));
     }
-    const double first = RateFactorOf(token.chosen(0));
-    if (it->second.rate_factor() == first) continue;
-    return absl::InternalError(absl::StrCat(
-        update, "has factors ", first, " and ", it->second.rate_factor(),
-        " of the learning rate, wanted one; nothing was applied"));
   }
   return absl::OkStatus();
 }
 
-double SyncPolicy::RateFactorOf(const ChosenStep& step) const {
-  return gradients_.find(KeyOf(step.sender()))->second.rate_factor();
+double SyncPolicy::ChooseRateFactor(const StepToken& token) {
+  std::map<TaskKey, double> factors;
+  for (const ChosenStep& step : token.chosen()) {
+    const TaskKey key = KeyOf(step.sender());
+    factors[key] = gradients_.find(key)->second.rate_factor();
+  }
+  const auto& [first, chosen] = *factors.begin();
+  for (const auto& [task, factor] : factors) {
+    if (factor == chosen || !rate_difference_.empty()) continue;
+    rate_difference_ = absl::StrCat(
+        "update ", token.round() - 1,
+        ": the workers' learning rates differ: ", TaskName(first), " has ",
+        chosen, " times the optimizer's, ", TaskName(task), " ", factor,
+        " times; updates are made with that of ", TaskName(first),
+        " (said once): give all workers one scheduler");
+  }
+  return chosen;
 }
 
 std::vector<StoredGradient> SyncPolicy::TakeChosen(const StepToken& token) {
@@ -182,7 +192,8 @@ absl::Status SyncPolicy::OnToken(absl::string_view what, const StepToken& token,
   }
   RETURN_IF_ERROR(CheckChosen(what, token));
   Settle(tensors, applier);
-  update_ = PendingUpdate(TakeChosen(token), tensors);
+  const double rate_factor = ChooseRateFactor(token);
+  update_ = PendingUpdate(TakeChosen(token), rate_factor, tensors);
   applier.CountUpdate();
   applied_ = update;
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/tensor/buffer_pool.h"
@@ -19,7 +20,8 @@ namespace muster {
 // came, one for each worker; the token that opens the round after it names the
 // chosen ones, whose mean in the token's order is the update (PendingUpdate):
 // every shard and every run adds in the same order. What was not chosen is
-// dropped. What comes for an update that was made is late.
+// dropped. What comes for an update that was made is late. The factor of the
+// learning rate is that of the chosen worker of lowest index.
 //
 // The round that is open is known from the first token on. Memory: one gradient
 // for each worker task, at most `max_bytes` together; those of the update that
@@ -48,18 +50,20 @@ class SyncPolicy : public ReplicationPolicy {
     update_.MakeAll(tensors, applier);
   }
   std::optional<std::vector<DuplicateMark>> AppliedSteps() const override;
+  absl::string_view RateDifference() const override { return rate_difference_; }
 
  private:
   absl::StatusOr<PartFate> CheckRound(absl::string_view what,
                                       const PushedPart& part) const;
   // The gradient that `part` is a part of; null if it is the first one.
   const StoredGradient* Find(const PushedPart& part) const;
-  // Errors: Internal if some of the chosen gradients is not held, or has
-  // another factor of the learning rate than the first.
+  // Errors: Internal if some of the chosen gradients is not held.
   absl::Status CheckChosen(absl::string_view what,
                            const StepToken& token) const;
-  // REQUIRES: its gradient is held.
-  double RateFactorOf(const ChosenStep& step) const;
+  // The factor of the learning rate of the chosen gradient whose task comes
+  // first: the same on every shard. Notes it if another one differs. REQUIRES:
+  // CheckChosen is OK.
+  double ChooseRateFactor(const StepToken& token);
   // The chosen gradients in the token's order. REQUIRES: CheckChosen is OK.
   std::vector<StoredGradient> TakeChosen(const StepToken& token);
 
@@ -74,6 +78,8 @@ class SyncPolicy : public ReplicationPolicy {
   std::map<TaskKey, StoredGradient> gradients_;
   int64_t bytes_ = 0;
   std::map<TaskKey, DuplicateMark> newest_chosen_;
+  // The first one; "" before.
+  std::string rate_difference_;
 };
 
 }  // namespace muster

@@ -12,6 +12,9 @@ from tests.integration import harness
 
 # Of a loss: another order of the same sums, over 50 steps.
 RELATIVE = 1e-5
+# Of the data set of `visits`; some seconds of it.
+ROWS = 4000
+MANY_ROWS = 20000
 RULES = ("sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "rmsprop")
 
 
@@ -79,6 +82,15 @@ class TorchTrainingTest(harness.TestCase):
                 halves[0]["whole"], rtol=RELATIVE)
             shutil.rmtree(self.path("run"))
 
+    def test_sync_workers_under_a_scheduler_are_one_process(self):
+        for rule in ("sgd,schedule", "adam,schedule"):
+            with self.subTest(rule):
+                halves = self.train("half", rule, rule)
+                numpy.testing.assert_allclose(
+                    numpy.mean([half["losses"] for half in halves], axis=0),
+                    halves[0]["whole"], rtol=RELATIVE)
+                shutil.rmtree(self.path("run"))
+
     def check_each_example(self, task):
         """What two workers found, one of them with processes that load."""
         workers = self.train(task, "0", "2")
@@ -126,6 +138,97 @@ class TorchTrainingTest(harness.TestCase):
             self.assertEqual(process.wait(), 0, process.output)
         self.assertEqual(muster.load(self.path("run"))["updates"],
                          [self.result(self.path("run"))["global_step"]])
+
+    def start_visits(self, cluster, index, *gates, task="visits", rows=ROWS):
+        argument = str(rows)
+        if gates:
+            if not os.path.exists(self.path("gate%d" % index)):
+                os.mkfifo(self.path("gate%d" % index))
+            argument += ":" + ",".join(
+                [self.path("gate%d" % index), *map(str, gates)])
+        return self.start_torch(cluster, index, task, argument)
+
+    def open_gate(self, index):
+        os.close(os.open(self.path("gate%d" % index), os.O_WRONLY))
+
+    def test_each_row_counts_once_an_epoch_over_kills_before_pushes(self):
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        chief = self.start_visits(cluster, 0, 150, 300)
+        worker = self.start_visits(cluster, 1, 150)
+        chief.wait_for("at gate 150")
+        worker.wait_for("at gate 150")
+        ps.kill()
+        ps = self.start_ps(cluster, 0)
+        self.open_gate(0)
+        chief.wait_for("at gate 300")
+        worker.kill()
+        worker = self.start_visits(cluster, 1)
+        chief.kill()
+        chief = self.start_visits(cluster, 0)
+        for process in (chief, worker, ps):
+            self.assertEqual(process.wait(), 0, process.output)
+        numpy.testing.assert_array_equal(
+            muster.load(self.path("run"))["visits"], numpy.full(ROWS, -2))
+
+    def check_rows(self, killed):
+        """Each row twice, but for what result.json says."""
+        result = self.result(self.path("run"))
+        repeated = result.get("examples_repeated", 0)
+        # Of each worker that was killed its newest step.
+        self.assertLessEqual(repeated, killed * 4)
+        surplus = -muster.load(self.path("run"))["visits"] - 2
+        more, fewer = surplus[surplus > 0].sum(), -surplus[surplus < 0].sum()
+        print("rows: %d once more, %d once less; said: %d repeated" %
+              (more, fewer, repeated))
+        self.assertLessEqual(more, repeated)
+        self.assertLessEqual(fewer, result.get("examples_left", 0))
+
+    def test_rows_count_as_often_as_said_over_kills_anywhere(self):
+        # One stands at a gate while the other one is killed, as it would be at
+        # the job's end before that one is back.
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        chief = self.start_visits(cluster, 0, 400, rows=MANY_ROWS)
+        worker = self.start_visits(cluster, 1, rows=MANY_ROWS)
+        chief.wait_for("at gate 400")
+        worker.wait_for(r"did steps=\d\d")
+        worker.kill()
+        worker = self.start_visits(cluster, 1, 100, rows=MANY_ROWS)
+        worker.wait_for("at gate 100")
+        self.open_gate(0)
+        chief.wait_for("did steps=5")
+        chief.kill()
+        chief = self.start_visits(cluster, 0, 100, rows=MANY_ROWS)
+        chief.wait_for("at gate 100")
+        self.open_gate(1)
+        worker.wait_for(r"did steps=\d{3}")
+        ps.kill()
+        ps = self.start_ps(cluster, 0)
+        self.open_gate(0)
+        for process in (chief, worker, ps):
+            self.assertEqual(process.wait(), 0, process.output)
+        self.check_rows(killed=2)
+
+    def test_rows_count_as_often_as_said_over_kills_in_sync(self):
+        def start(index):
+            return self.start_visits(cluster, index, task="visits_in_sync")
+
+        cluster = self.write_cluster(ps=1, workers=2)
+        ps = self.start_ps(cluster, 0)
+        workers = [start(0), start(1)]
+        for killed in (1, "ps", 0):
+            for worker in workers:
+                worker.wait_for(r"did steps=[1-9]")
+            if killed == "ps":
+                ps.kill()
+                ps = self.start_ps(cluster, 0)
+            else:
+                workers[killed].kill()
+                workers[killed] = start(killed)
+        for process in workers + [ps]:
+            self.assertEqual(process.wait(), 0, process.output)
+        self.check_rows(killed=2)
 
 
 if __name__ == "__main__":

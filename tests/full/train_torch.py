@@ -67,7 +67,7 @@ def alone(rule, norm=False, schedule=False):
 
 
 def decay(optimizer):
-    return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.95)
+    return torch.optim.lr_scheduler.StepLR(optimizer, 10, gamma=0.5)
 
 
 def distributed(job, rule, norm=False, overlap=False):
@@ -94,15 +94,17 @@ def one_worker(job, rule):
 
 
 def half(job, rule):
-    """Of each batch, by the worker's index."""
+    """Of each batch, by the worker's index; "adam,schedule,overlap": with both."""
     rule, *more = rule.split(",")
     model, optimizer = distributed(job, rule, overlap="overlap" in more)
     part = slice(job.index * ROWS // 2, (job.index + 1) * ROWS // 2)
-    return {"losses": train(model, optimizer, part)}
+    return {"losses": train(model, optimizer, part,
+                            decay(optimizer) if more else None)}
 
 
 def whole(rule):
-    return alone(rule.split(",")[0])[0]
+    rule, *more = rule.split(",")
+    return alone(rule, schedule=bool(more))[0]
 
 
 class Numbers(data.Dataset):
@@ -162,11 +164,52 @@ def until_the_end(job, _):
     return {"updates": model.updates.item()}
 
 
+class Visits(torch.nn.Module):
+    """Each row that a step is of counts one down in its weight."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.visits = torch.nn.Parameter(torch.zeros(rows))
+
+    def forward(self, rows):
+        return self.visits[rows].sum()
+
+
+def visits(job, argument, rate=1.0):
+    """`argument`: rows; after a colon steps after which a gate is waited for, a
+    named pipe, with the gradient of the next one: "4000:gate,150,300"."""
+    rows, _, gate = argument.partition(":")
+    gate, *gates = gate.split(",")
+    model = Visits(int(rows))
+    optimizer = muster.torch.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=rate), model, job)
+    loader = data.DataLoader(Numbers(int(rows)), batch_size=4, shuffle=True,
+                             num_workers=1)
+    for steps, batch in enumerate(job.shard(loader, epochs=2)):
+        optimizer.zero_grad()
+        model(batch).backward()
+        if str(steps) in gates:
+            print("at gate", steps, flush=True)
+            open(gate).close()
+        optimizer.step()
+        if steps % 10 == 0:
+            print("did steps=%d" % steps, flush=True)
+    return {}
+
+
+def visits_in_sync(job, argument):
+    # An update is the mean of two gradients.
+    return visits(job, argument, rate=2.0)
+
+
 def main():
     task, out, train_dir, cluster, index, *argument = sys.argv[1:]
     settings = {"one_worker": {}, "half": {"replication": "sync"},
                 "sharded": {}, "sharded_in_sync": {"replication": "sync"},
-                "until_the_end": {"steps": 4000, "save_every_steps": 100}}
+                "until_the_end": {"steps": 4000, "save_every_steps": 100},
+                "visits": {"save_every_steps": 100},
+                "visits_in_sync": {"replication": "sync",
+                                   "save_every_steps": 50}}
     job = muster.torch.init(train_dir, cluster=cluster, task_index=index,
                             **settings[task])
     found = globals()[task](job, *argument)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import struct
 import subprocess
 import sys
 import types
@@ -16,8 +17,8 @@ from tests.integration import network_switch
 
 sys.path.insert(0, os.path.abspath("scripts"))
 # pylint: disable=wrong-import-position
-from benchmark import (data_plane, figures, peers, processes, quiet, report,
-                       training)
+from benchmark import (data_plane, figures, members, members_jobs, peers,
+                       processes, python_workers, quiet, report, training)
 
 BENCH = os.path.abspath("scripts/bench.py")
 BENCH_SH = os.path.abspath("scripts/bench.sh")
@@ -286,6 +287,25 @@ class ProcessesTest(harness.TestCase):
         self.assertEqual(command[2:], ["a program", "4096", "0.5"])
         self.assertTrue(os.path.exists(command[1]), command[1])
 
+    def test_python_workers_are_compared_with_pytorch_alone_and_its_own(self):
+        options = types.SimpleNamespace(bin_dir="bin", steps=7)
+        with unittest.mock.patch.multiple(
+                peers, torch=lambda: peers.Peer("PyTorch", "python3")), (
+                    unittest.mock.patch.object(processes, "check_program")):
+            rows = list(python_workers.figures(options))
+        self.assertEqual(
+            {tuple(one.command[2] for one in row.measurements):
+             row.target.limit for row in rows if row.target is not None},
+            {("alone", "async", "alone"): 0.85, ("async", "rpc"): 2.0,
+             ("sync", "ddp"): 1.5, ("8",): 100.0})
+        self.assertEqual(
+            [(row.measurements[1].command[-1], row.target.limit)
+             for row in rows if len(row.measurements) == 3],
+            [("shared_memory", 1.0), ("tcp", 0.85)])
+        for row in rows:
+            program = row.measurements[0].command[1]
+            self.assertTrue(os.access(program, os.X_OK), program)
+
     def test_gloo_is_compared_at_each_size(self):
         class Options:
             bin_dir, bytes, burst_s = "bin", 4096, 0.5
@@ -338,6 +358,100 @@ class ProcessesTest(harness.TestCase):
             with open(fifo + ".pid", encoding="ascii") as file:
                 pid = int(file.read())
             self.assertRaises(ProcessLookupError, os.kill, pid, 0)
+
+
+def packet(number, payload=b"", flags=0, port=5, protocol=members_jobs.TCP):
+    """Of 10.0.0.1, with TCP's number of its first byte."""
+    return (struct.pack("!B8xB2x4s4x", 0x45, protocol, bytes((10, 0, 0, 1))) +
+            struct.pack("!HHIIBB6x", port, 7000, number, 0, 0x50, flags) +
+            payload)
+
+
+def frame(kind, size):
+    """Of HTTP/2."""
+    return struct.pack("!I", size)[1:] + bytes((kind, 0, 0, 0, 0, 1)) + (
+        bytes((members_jobs.HEADERS,)) * size)
+
+
+class MembersTest(harness.TestCase):
+    # One step a second; from 100 s on three.
+    STEPS = [(when, when) for when in range(101)] + [
+        (100 + when / 3, 100 + when) for when in range(1, 31)]
+
+    def test_calls_are_counted_over_the_borders_of_packets(self):
+        data = members_jobs.PREFACE + frame(4, 6) + 3 * (
+            frame(members_jobs.HEADERS, 20) + frame(0, 300))
+        for cut in (1, 24, 25, 40, 64, 80, len(data) - 1):
+            calls = members_jobs.Calls()
+            calls.add(packet(0xffffffff, flags=members_jobs.SYN))
+            calls.add(packet(0, data[:cut]))
+            # TCP sends it once more.
+            calls.add(packet(0, data[:cut]))
+            calls.add(packet(cut, data[cut:]))
+            self.assertEqual(calls.count, 3, cut)
+
+    def test_calls_are_told_from_other_packets(self):
+        calls = members_jobs.Calls()
+        data = members_jobs.PREFACE + frame(members_jobs.HEADERS, 20)
+        calls.add(packet(1, data, protocol=17))
+        # One whose beginning was not seen.
+        calls.add(packet(1, data))
+        self.assertEqual(calls.count, 0)
+        for port in (5, 6):
+            calls.add(packet(0, flags=members_jobs.SYN, port=port))
+            calls.add(packet(1, data, port=port))
+        self.assertEqual(calls.count, 2)
+
+    def test_progress_is_read_once_a_step(self):
+        text = "".join("2026-01-02 03:04:0%d.500+00:00 I /job:worker/task:0 "
+                       "%s\n" % line for line in (
+                           (1, "step=7 loss=1"), (2, "saved step=9"),
+                           (3, "step=9 loss=1"), (3, "step=9 loss=1")))
+        (begin, first), (end, last) = members_jobs.points(text)
+        self.assertEqual((first, last, end - begin), (7, 9, 2.0))
+
+    def test_a_rate_is_between_lines_too(self):
+        for begin, end, value in ((10, 20, 1), (10.5, 10.7, 1), (102, 105, 3),
+                                  (99, 101, 2)):
+            self.assertAlmostEqual(members_jobs.rate(self.STEPS, begin, end),
+                                   value)
+
+    def test_a_rate_follows_when_little_is_missing(self):
+        # 2.7 of 3 come after 0.85 s of a second, looked at each 0.1 s.
+        self.assertAlmostEqual(members_jobs.seconds_to_follow(
+            self.STEPS, 98.0, 110.0), 2.9)
+        slower = [(when, 400 - step) for when, step in (
+            (200 - when, step) for when, step in reversed(self.STEPS))]
+        # 1.1 after 0.95 s; the change is at 100 s.
+        self.assertAlmostEqual(members_jobs.seconds_to_follow(
+            slower, 98.0, 110.0), 3.0)
+
+    def test_each_figure_has_the_other_build_beside_it(self):
+        options = types.SimpleNamespace(quick=True, before="before",
+                                        bin_dir="bin")
+        builds = {"": members_jobs.Build("ps", "own"),
+                  " of --before": members_jobs.Build("old_ps", "old")}
+        rows = [*members.delayed(options, members_jobs, builds),
+                *members.members(options, members_jobs, builds[""]),
+                *members.fakes(options, "python3", builds)]
+        names = [row.name for row in rows]
+        self.assertEqual(len(names), len(set(names)))
+        targets = {row.name: row for row in rows if row.target}
+        speed = targets["softmax, 50 ms each way: steps/s over --before"]
+        self.assertEqual([one.command[0] for one in speed.measurements],
+                         ["own", "old"])
+        self.assertEqual(speed.value({"steps_per_s": 3.0},
+                                     {"steps_per_s": 2.0}), 1.5)
+        calls = targets["calls of a step over --before"]
+        self.assertEqual([one.command[0] for one in calls.measurements],
+                         ["own", "own", "old", "old"])
+        # 20 steps more, and a heartbeat.
+        self.assertEqual(calls.value(*({"calls": number} for number in (
+            30, 70, 41, 82))), 1.0)
+        cpu = targets["CPU of ps task 0 for a step of 100 over --before"]
+        self.assertEqual([one.command[2] for one in cpu.measurements],
+                         ["ps", "old_ps"])
+        self.assertTrue(os.path.exists(cpu.measurements[0].command[1]))
 
 
 class BenchTest(harness.TestCase):

@@ -273,7 +273,7 @@ class TestCase(unittest.TestCase):
 
     def expect_within(self, what, seconds, limit_s):
         """Prints how long it took; a soak holds it against the limit."""
-        sys.stderr.write("time: %s: %.2f s, limit %g s%s\n" % (
+        sys.stderr.write("time: %s: %.3g s, limit %g s%s\n" % (
             what, seconds, limit_s, "" if SOAK else " (asserted by --soak)"))
         sys.stderr.flush()
         if SOAK:

@@ -33,6 +33,7 @@ class PackageTest(harness.TestCase):
         folder = self.unpack(self.path("1.tar.gz"))
         self.check_libraries(folder)
         self.check_training(folder)
+        self.check_c_program(folder)
 
     def check_libraries(self, folder):
         for name in ("ps_server", "worker", "musterctl"):
@@ -44,6 +45,20 @@ class PackageTest(harness.TestCase):
                     os.path.dirname(os.path.realpath(path)) ==
                     os.path.realpath(os.path.join(folder, "lib")),
                     not GLIBC.match(library), "%s takes %s" % (name, path))
+
+    def check_c_program(self, folder):
+        with open(os.path.join(folder, "worker/python/README.md"),
+                  encoding="utf-8") as file:
+            line = re.search("^    (gcc .* -lmuster .*)$", file.read(),
+                             re.MULTILINE).group(1)
+        subprocess.run(line, shell=True, check=True, cwd=folder)
+        hosts = "localhost:%d" % harness.free_ports(1)[0]
+        self.start("ps", [os.path.join(folder, "bin/ps_server"),
+                          "--ps_hosts=" + hosts, "--job_name=ps"])
+        code, output = self.run_to_end(
+            "program", [os.path.join(folder, "example"), hosts])
+        self.assertEqual(code, 0, output)
+        self.assertIn("y = 2.00 x + 1.00, done", output)
 
     def check_training(self, folder):
         self.write("training", harness.softmax_regression(steps=20))

@@ -50,7 +50,7 @@ class TestCase(harness.TestCase):
             sys.executable, "-c", text, *map(str, arguments)], environment)
 
 
-class LocalTest(TestCase):
+class LocalTestCase(TestCase):
 
     def setUp(self):
         super().setUp()
@@ -65,6 +65,9 @@ class LocalTest(TestCase):
     def gradient(self, w, rows):
         x, y = self.x[rows], self.y[rows]
         return x.T @ (x @ w - y) / numpy.float32(len(x))
+
+
+class LocalTest(LocalTestCase):
 
     def train(self, train_dir):
         w = numpy.zeros((3, 1), numpy.float32)
@@ -97,6 +100,46 @@ class LocalTest(TestCase):
         with muster.local(ps=1, workers=2) as cluster:
             with self.assertRaisesRegex(muster.ConfigError, "w"):
                 cluster.run(train)
+
+
+class LivingJobTest(LocalTestCase):
+
+    def train_and_load(self, train_dir):
+        w = numpy.zeros((3, 1), numpy.float32)
+        cluster = os.environ["MUSTER_CLUSTER"]
+        loads = []
+        with muster.Model({"w": w, "b": numpy.ones(2, numpy.float32)}, "sgd",
+                          RATE, train_dir=train_dir, steps=STEPS) as model:
+            while not model.done:
+                # At rest: the one worker computes.
+                loads.append((w.copy(), muster.load(cluster=cluster)))
+                model.push_pull({"w": self.gradient(w, slice(0, 64)),
+                                 "b": None})
+        return model.global_step, loads
+
+    def test_what_is_loaded_is_what_the_worker_has_and_disturbs_nobody(self):
+        with muster.local(ps=2, workers=1) as cluster:
+            (step, loads), = cluster.run(self.train_and_load, self.path("run"))
+        self.assertEqual(step, STEPS - 1)
+        self.assertEqual(len(loads), STEPS)
+        for w, found in loads:
+            numpy.testing.assert_array_equal(found["w"], w)
+            numpy.testing.assert_array_equal(found["b"], [1, 1])
+
+    def test_a_namespace_that_is_not_there_is_refused_with_why(self):
+        hosts = "localhost:%d" % harness.free_ports(1)[0]
+        self.start("ps", [harness.ps_server(), "--ps_hosts=" + hosts,
+                          "--job_name=ps", "--keep_serving"])
+        # Not in this process, which forks workers.
+        for arguments, words in (
+                ("namespace='cnn', max_wait=60",
+                 "ConfigError: namespace 'cnn' is not on the ps tasks"),
+                ("max_wait=0.01", "has no whole model: /job:ps/task:0")):
+            code, output = self.run_to_end("load", [
+                sys.executable, "-c", "import muster\nmuster.load(ps=%r, %s)" %
+                (hosts, arguments)])
+            self.assertEqual(code, 1)
+            self.assertIn(words, output)
 
 
 class ProcessTest(TestCase):

@@ -96,6 +96,10 @@ class Visits:
         """Visits that rows lack to `times` each, all together."""
         return sum(max(0, times - max(counts)) for counts in self._counts)
 
+    def most_missing(self, times):
+        """The same if each weight stands for the fewest visits that it can."""
+        return sum(max(0, times - min(counts)) for counts in self._counts)
+
     def surplus(self, times):
         """Visits beyond `times` a row, all together."""
         return sum(max(0, min(counts) - times) for counts in self._counts)

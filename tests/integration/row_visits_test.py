@@ -46,6 +46,7 @@ class VisitsTest(unittest.TestCase):
         seen = visits([4], [8, 8], sizes=(4, 8))
         self.assertEqual((seen.missing(2), seen.surplus(1)), (0, 0))
         self.assertEqual((seen.missing(3), seen.surplus(0)), (2, 2))
+        self.assertEqual((seen.most_missing(2), seen.most_missing(3)), (2, 4))
 
     def test_a_weight_of_no_count_fails(self):
         for weight in (1.5 * trained([4]), -trained([4]),

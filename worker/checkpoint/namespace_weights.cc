@@ -17,7 +17,9 @@ constexpr char kDtype[] = "F32";
 
 // A mistake in the flag is named with it.
 absl::Status OfFlag(const absl::Status& status, const std::string& space) {
-  if (!absl::IsInvalidArgument(status)) return status;
+  if (!absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status)) {
+    return status;
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("--read_from=", space, ": ", status.message()));
 }

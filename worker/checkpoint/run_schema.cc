@@ -12,6 +12,7 @@
 #include "common/checkpoint/train_dir.h"
 #include "worker/checkpoint/schema_text.h"
 #include "worker/client/call_status.h"
+#include "worker/input/data_set/data_schema.h"
 
 namespace muster {
 namespace {
@@ -64,7 +65,12 @@ absl::StatusOr<RunSchema> ReadRunSchema(FileSystem* file_system,
   if (newest.has_value() && newest->has_schema()) {
     schema = std::move(*newest->mutable_schema());
   }
-  if (schema.has_value()) {
+  if (schema.has_value() && schema->format() == kProgramFormat) {
+    run.note = absl::StrCat("a program has trained the run of ", train_dir,
+                            " and does not say what its data were: they are "
+                            "not compared, columns and classes are worked out "
+                            "anew");
+  } else if (schema.has_value()) {
     run.schema = std::make_shared<const DataSchema>(*std::move(schema));
   } else if (newest.has_value()) {
     run.note = absl::StrCat(

@@ -126,7 +126,7 @@ absl::StatusOr<NamespaceReader> NamespaceReader::Open(
 absl::Status NamespaceReader::Add(int ps, const ShardState& state) {
   if (ps == 0) model_epoch_ = state.model_epoch();
   if (state.phase() != READY || state.model_epoch() != model_epoch_) {
-    return absl::InvalidArgumentError(absl::StrCat(
+    return absl::FailedPreconditionError(absl::StrCat(
         QuotedNamespace(space_), " has no whole model: ", shards_.name(ps),
         " is ", ShardPhase_Name(state.phase()), " at epoch ",
         state.model_epoch(), ", ", shards_.name(0), " at epoch ", model_epoch_,

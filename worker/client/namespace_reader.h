@@ -28,9 +28,10 @@ namespace muster {
 class NamespaceReader {
  public:
   // Asks every ps task what the namespace has there. `shards`, whose epoch is
-  // set, outlives the reader. Errors: InvalidArgument for a namespace that is
-  // not there, which names those that are, or that has no whole model;
-  // Unimplemented, those of a transfer.
+  // set (to any, if its sender has incarnation 0 and says no Hello), outlives
+  // the reader. Errors: InvalidArgument for a namespace that is not there,
+  // which names those that are; FailedPrecondition for one that has no whole
+  // model (yet); Unimplemented, those of a transfer.
   static absl::StatusOr<NamespaceReader> Open(ShardGroup* shards,
                                               const std::string& space);
 

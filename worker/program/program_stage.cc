@@ -9,15 +9,17 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/posix_file_system.h"
+#include "common/rpc/training_text.h"
 #include "worker/client/client_model.h"
+#include "worker/input/data_set/data_schema.h"
 #include "worker/program/program_exchange.h"
 #include "worker/step/ps_exchange.h"
 #include "worker/task/kept_training.h"
+#include "worker/task/shared_training.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/gradient_memory.h"
 #include "worker/training/training_spec.h"
@@ -56,32 +58,27 @@ BatchPlan PlanOf(const WorkerJob& job, const TrainedProgram& model) {
   return shape;
 }
 
-// The text that all workers must have alike. In a mean of several steps all
-// rows would count alike.
-std::string TrainingText(const WorkerJob& job, const TrainedProgram& model) {
+// The text that all programs must have alike.
+std::string OwnText(const WorkerJob& job, const TrainedProgram& model) {
   TrainingSpec training = job.options.training;
   training.clear_model();
   training.clear_input();
   std::string text = SemanticText(training);
-  for (const ProgramTensor& tensor : model.tensors) {
-    absl::StrAppend(&text, "tensor: \"", tensor.name(), "\" [",
-                    absl::StrJoin(tensor.shape(), ","), "]",
-                    tensor.is_state() ? " state" : "", "\n");
-  }
-  absl::StrAppend(&text, "epoch_rows: ", model.epoch_rows, "\n",
-                  "in_order: ", model.in_order ? "true" : "false", "\n");
-  if (training.replication().has_sync()) {
-    absl::StrAppend(&text, "step_rows: ", model.step_rows, "\n");
-  }
   if (!model.settings.empty()) {
     absl::StrAppend(&text, "settings: ", absl::CEscape(model.settings), "\n");
   }
   return text;
 }
 
+std::string RowsText(const WorkerJob& job, const TrainedProgram& model) {
+  if (model.epoch_rows == 0) return "of a program's own";
+  return DescribeRowOrder(model.epoch_rows, !model.in_order,
+                          job.options.training.seed());
+}
+
 DataSchema MakeSchema(const TrainedProgram& model) {
   DataSchema schema;
-  schema.set_format(kProgram);
+  schema.set_format(kProgramFormat);
   if (model.epoch_rows > 0) {
     schema.mutable_training()->set_rows(model.epoch_rows);
   }
@@ -95,7 +92,10 @@ StepTraits DescribeSteps(const PlacedTraining& placed,
   traits.num_examples = model.epoch_rows;
   if (model.epoch_rows == 0) traits.order = RowOrder::kStream;
   traits.leases_ahead = std::max(model.steps_ahead, 0);
-  traits.training_text = TrainingText(placed.job(), model);
+  traits.training_text =
+      JoinTrainingText({std::string(kProgramKind), OwnText(placed.job(), model),
+                        SharedTrainingText(placed, traits.shape,
+                                           RowsText(placed.job(), model))});
   traits.schema = MakeSchema(model);
   traits.backend = kProgram;
   traits.device_titles = {kProgram};

@@ -17,10 +17,14 @@
 namespace muster {
 namespace {
 
+// Far more than a step has, and their sums no overflow.
+constexpr int64_t kMaxStepExamples = int64_t{1} << 31;
+
 absl::Status CheckRanges(const ProgramSteps::Figures& figures) {
-  if (figures.examples < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "push: ", figures.examples, " examples; wanted at least 0"));
+  if (figures.examples < 0 || figures.examples > kMaxStepExamples) {
+    return absl::InvalidArgumentError(absl::StrCat("push: ", figures.examples,
+                                                   " examples; wanted 0 to ",
+                                                   kMaxStepExamples));
   }
   if (figures.correct < -1 || figures.correct > figures.examples) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -63,7 +67,6 @@ void ProgramSteps::MakeOffer(int64_t step, const StepGrant& grant) {
   offer_->step = step;
   offer_->model_epoch = model_epoch_;
   offer_->leases = grant.leases;
-  round_ = grant.token.round();
 }
 
 ProgramSteps::Early ProgramSteps::AwaitEarly() {
@@ -291,13 +294,6 @@ absl::Status ProgramSteps::CheckFigures(const Figures& figures) const {
   if (!is_shown_) {
     return absl::FailedPreconditionError(
         "push: no step is wanted; wait for one first");
-  }
-  if (offer_.has_value() && round_ != 0 && figures.learning_rate_factor != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "push: learning_rate_factor ", figures.learning_rate_factor,
-        " in synchronous replication, where an update has one learning rate "
-        "for all workers; wanted 1: let the ps tasks follow a schedule "
-        "(optimizer { schedule }) in place of one in the program"));
   }
   return CheckSame(figures);
 }

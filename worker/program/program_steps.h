@@ -113,9 +113,8 @@ class ProgramSteps : public StepRunner {
   bool has_values() const ABSL_LOCKS_EXCLUDED(mu_);
   // One span a tensor; their memory is read until Await returns kStep or kOver.
   // Without effect if the offer was withdrawn meanwhile. Errors:
-  // InvalidArgument for sizes and figures that cannot be, and for a factor in a
-  // synchronous round (the same offer stays); FailedPrecondition if the last
-  // Await has not returned kStep.
+  // InvalidArgument for sizes and figures that cannot be (the same offer
+  // stays); FailedPrecondition if the last Await has not returned kStep.
   // A gradient that was given early is where it was then.
   absl::Status Give(std::vector<absl::Span<float>> gradients,
                     const Figures& figures) ABSL_LOCKS_EXCLUDED(mu_);
@@ -194,8 +193,6 @@ class ProgramSteps : public StepRunner {
   mutable absl::Mutex mu_;
   // The step that the program is to compute; none: it has none, or gave it.
   std::optional<Offer> offer_ ABSL_GUARDED_BY(mu_);
-  // Its round; 0: the mode has none.
-  int64_t round_ ABSL_GUARDED_BY(mu_) = 0;
   std::optional<Given> given_ ABSL_GUARDED_BY(mu_);
   Early early_ ABSL_GUARDED_BY(mu_);
   // The next offer, as far as it is known: the fate of the step before.

@@ -44,6 +44,8 @@ enum {
   /* A call in the child of a fork. Its muster_await says MUSTER_OVER, its
    * muster_close frees nothing and returns 1. */
   MUSTER_ERROR_FORKED = 6,
+  /* No error: a reader's call has come to its timeout; make it again. */
+  MUSTER_NOT_YET = 7,
 };
 
 /* The state of a job as muster_await finds it. */
@@ -166,6 +168,41 @@ int muster_log(muster_job* job, const char* name, double value);
 /* Ends: returns the exit code of a worker with this outcome (0: done). Stops
  * first if need be. */
 int muster_close(muster_job* job);
+
+/* Reads the parameters of a job in training from its ps tasks. The reader takes
+ * no part in the job: nothing of it waits, and no worker is displaced. Each
+ * block of a tensor is of some instant; all are of one initialization or
+ * restore. With certs_dir it proves to be a worker, by the one certificate of
+ * job worker in that folder.
+ *
+ * Calls for one reader come from one thread. */
+typedef struct muster_reader muster_reader;
+
+typedef struct muster_tensor {
+  /* Valid until muster_read_close. */
+  const char* name;
+  const int64_t* shape;
+  int32_t rank;
+} muster_tensor;
+
+/* Of `spec`, the text of a ProgramSpec, a reader wants ps_hosts or cluster;
+ * namespace, certs_dir, allow_insecure_network and max_wait_seconds may be
+ * there. Connects to nobody yet. NULL: an error, whose kind is *error. */
+muster_reader* muster_read_open(const char* spec, int* error);
+
+/* Waits for about so long at most for ps tasks and an initialized model, and
+ * gives its tensors. Returns a kind of error, MUSTER_NOT_YET among them;
+ * MUSTER_ERROR_UNAVAILABLE after max_wait_seconds. */
+int muster_read_tensors(muster_reader* reader, int timeout_ms,
+                        const muster_tensor** tensors, int* count);
+
+/* Reads all values, float32, row-major, each tensor's into its place; after
+ * MUSTER_NOT_YET the next call goes on with the same places. Returns as
+ * muster_read_tensors. REQUIRES: muster_read_tensors has returned MUSTER_OK. */
+int muster_read_values(muster_reader* reader, int timeout_ms,
+                       float* const* values);
+
+int muster_read_close(muster_reader* reader);
 
 #ifdef __cplusplus
 }

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "absl/base/call_once.h"
+#include "absl/base/const_init.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/logging.h"
@@ -24,11 +26,14 @@
 #include "common/process/process_setup.h"
 #include "common/process/thread_supply.h"
 #include "common/rpc/protocol.h"
+#include "common/tensor/shape.h"
 #include "common/tls/task_keys.h"
 #include "grpc/support/log.h"
+#include "spdlog/spdlog.h"
 #include "worker/client/call_status.h"
 #include "worker/program/program_steps.h"
 #include "worker/program/program_task.h"
+#include "worker/python/job_reader.h"
 #include "worker/python/muster.h"
 #include "worker/python/program_options.h"
 
@@ -43,6 +48,13 @@ struct muster_job {
   std::vector<float> zeros;
   // Last: uses the keys.
   std::unique_ptr<muster::ProgramTask> task;
+};
+
+struct muster_reader {
+  std::unique_ptr<muster::JobReader> job;
+  // Once they are known.
+  std::vector<muster_tensor> tensors;
+  std::vector<int64_t> sizes;
 };
 
 namespace muster {
@@ -77,7 +89,8 @@ absl::Status Guard(Call call) {
   absl::Status status;
   if (is_forked) {
     status = absl::FailedPreconditionError(
-        "this process was forked from one that takes part in a job: its "
+        "this process was forked from one that takes part in a job, or reads "
+        "one: its "
         "threads and connections are not here; start the job in the process "
         "that uses it, or make processes with spawn before it is started");
   } else {
@@ -114,17 +127,36 @@ class SignalsBlocked {
 };
 
 // Signal handlers, limits and the heap's settings are the program's.
-void SetUpOnce(const TaskId& task) {
+void SetUpOnce() {
   static absl::once_flag once;
-  absl::call_once(once, [&task] {
+  absl::call_once(once, [] {
     LockWithoutChecks();
     gpr_set_log_function([](gpr_log_func_args*) {});
     pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
-    LogOptions log;
-    if (task.index() >= 0) log.task_name = TaskName(task);
-    log.no_color = !Environment("NO_COLOR").empty();
-    SetUpLogging(log).IgnoreError();
   });
+}
+
+// Others of the process may be using the logger before another one.
+void KeepLogger() {
+  static auto& kept = *new std::vector<std::shared_ptr<spdlog::logger>>;
+  kept.push_back(spdlog::default_logger());
+}
+
+// Lines have the name of the process's first task; those of a reader before it
+// have none.
+void SetUpLog(const TaskId* task) {
+  static absl::Mutex mu(absl::kConstInit);
+  static bool is_named = false;
+  static bool is_set_up = false;
+  absl::MutexLock lock(&mu);
+  if (is_named || (is_set_up && task == nullptr)) return;
+  LogOptions log;
+  if (task != nullptr && task->index() >= 0) log.task_name = TaskName(*task);
+  log.no_color = !Environment("NO_COLOR").empty();
+  KeepLogger();
+  SetUpLogging(log).IgnoreError();
+  is_set_up = true;
+  is_named = task != nullptr;
 }
 
 absl::StatusOr<std::unique_ptr<muster_job>> Start(const char* spec,
@@ -132,7 +164,8 @@ absl::StatusOr<std::unique_ptr<muster_job>> Start(const char* spec,
   RETURN_IF_ERROR(CheckGiven("spec", spec));
   RETURN_IF_ERROR(CheckGiven("values", values));
   ASSIGN_OR_RETURN(ResolvedProgram program, ResolveProgram(spec));
-  SetUpOnce(program.cluster.task);
+  SetUpOnce();
+  SetUpLog(&program.cluster.task);
   const SignalsBlocked blocked;
   // Without its threads gRPC would abort, or wait for them for ever.
   RETURN_IF_ERROR(CheckThreads(kMostThreads));
@@ -255,6 +288,60 @@ absl::Status GiveTensor(muster_job* job, int tensor, const float* gradient,
       FiguresOf(report));
 }
 
+absl::StatusOr<std::unique_ptr<muster_reader>> OpenReader(const char* spec) {
+  RETURN_IF_ERROR(CheckGiven("spec", spec));
+  SetUpOnce();
+  SetUpLog(/*task=*/nullptr);
+  const SignalsBlocked blocked;
+  RETURN_IF_ERROR(CheckThreads(kMostThreads));
+  auto reader = std::make_unique<muster_reader>();
+  ASSIGN_OR_RETURN(reader->job, JobReader::Connect(spec));
+  return reader;
+}
+
+absl::StatusOr<bool> ReadTensors(muster_reader* reader, int timeout_ms) {
+  const SignalsBlocked blocked;
+  ASSIGN_OR_RETURN(
+      const bool is_there,
+      reader->job->Await(absl::Milliseconds(std::max(timeout_ms, 0))));
+  if (!is_there || !reader->tensors.empty()) return is_there;
+  for (const TensorDef& tensor : reader->job->tensors()) {
+    reader->tensors.push_back(
+        {tensor.name().c_str(), tensor.shape().data(), tensor.shape_size()});
+    reader->sizes.push_back(NumElements(tensor.shape()));
+  }
+  return true;
+}
+
+absl::StatusOr<bool> ReadValues(muster_reader* reader, int timeout_ms,
+                                float* const* values) {
+  const std::vector<int64_t>& sizes = reader->sizes;
+  if (sizes.empty()) {
+    return absl::InvalidArgumentError(
+        "muster_read_values before muster_read_tensors has given the tensors");
+  }
+  std::vector<absl::Span<float>> spans;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    RETURN_IF_ERROR(
+        CheckGiven(absl::StrCat("values[", i, "]").c_str(), values[i]));
+    spans.emplace_back(values[i], sizes[i]);
+  }
+  const SignalsBlocked blocked;
+  return reader->job->Read(absl::Milliseconds(std::max(timeout_ms, 0)), spans);
+}
+
+// A call that says whether it is done.
+template <typename Call>
+int ForReader(muster_reader* reader, Call call) {
+  bool is_done = false;
+  const absl::Status status = Guard([&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckGiven("reader", reader));
+    ASSIGN_OR_RETURN(is_done, call());
+    return absl::OkStatus();
+  });
+  return status.ok() && !is_done ? MUSTER_NOT_YET : KindOf(status);
+}
+
 // For the calls that any thread may make.
 template <typename Call>
 int ForJob(muster_job* job, Call call) {
@@ -354,6 +441,44 @@ int muster_close(muster_job* job) {
     return failure;
   });
   return exit_code;
+}
+
+muster_reader* muster_read_open(const char* spec, int* error) {
+  std::unique_ptr<muster_reader> reader;
+  const absl::Status status = muster::Guard([&] {
+    ASSIGN_OR_RETURN(reader, muster::OpenReader(spec));
+    return absl::OkStatus();
+  });
+  if (error != nullptr) *error = muster::KindOf(status);
+  return reader.release();
+}
+
+int muster_read_tensors(muster_reader* reader, int timeout_ms,
+                        const muster_tensor** tensors, int* count) {
+  return muster::ForReader(reader, [&]() -> absl::StatusOr<bool> {
+    RETURN_IF_ERROR(muster::CheckGiven("tensors", tensors));
+    RETURN_IF_ERROR(muster::CheckGiven("count", count));
+    ASSIGN_OR_RETURN(const bool is_there,
+                     muster::ReadTensors(reader, timeout_ms));
+    *tensors = reader->tensors.data();
+    *count = static_cast<int>(reader->tensors.size());
+    return is_there;
+  });
+}
+
+int muster_read_values(muster_reader* reader, int timeout_ms,
+                       float* const* values) {
+  return muster::ForReader(reader, [&]() -> absl::StatusOr<bool> {
+    RETURN_IF_ERROR(muster::CheckGiven("values", values));
+    return muster::ReadValues(reader, timeout_ms, values);
+  });
+}
+
+int muster_read_close(muster_reader* reader) {
+  return muster::ForReader(reader, [&]() -> absl::StatusOr<bool> {
+    delete reader;
+    return true;
+  });
 }
 
 }  // extern "C"

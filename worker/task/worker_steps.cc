@@ -7,8 +7,10 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/training_text.h"
 #include "worker/input/input_threads.h"
 #include "worker/step/make_exchange.h"
+#include "worker/task/shared_training.h"
 #include "worker/task/worker_options.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/training_spec.h"
@@ -35,10 +37,10 @@ InputPipeline::Options MakeInputOptions(const PlacedTraining& placed,
   return options;
 }
 
-// The text that all workers must have alike: the training and how many towers.
-// Where an update is one worker's step each may have its own number of rows; in
-// a mean of several all would count alike.
-std::string TrainingText(const WorkerOptions& task, const BatchPlan& shape) {
+// The text that all workers with layers must have alike: the training and how
+// many towers. Where an update is one worker's step each may have its own
+// number of rows; in a mean of several all would count alike.
+std::string OwnText(const WorkerOptions& task, const BatchPlan& shape) {
   const ReplicationSpec& replication = task.training.replication();
   if (!replication.has_sync() && !replication.has_all_reduce()) {
     TrainingSpec training = task.training;
@@ -48,9 +50,16 @@ std::string TrainingText(const WorkerOptions& task, const BatchPlan& shape) {
   std::string text = SemanticText(task.training);
   if (task.cluster.is_all_reduce()) text += "replication: all_reduce\n";
   if (shape.towers > 1) {
-    absl::StrAppend(&text, "towers: ", shape.towers, " (--devices)");
+    absl::StrAppend(&text, "towers: ", shape.towers, " (--devices)\n");
   }
   return text;
+}
+
+std::string RowsText(const PlacedTraining& placed, const WorkerData& data) {
+  if (data.training_set() == nullptr) return "of a stream";
+  return DescribeRowOrder(data.num_examples(),
+                          placed.training().input().shuffle(),
+                          placed.training().seed());
 }
 
 // As many as the input prepares, and one that is computed from the parameters
@@ -68,7 +77,9 @@ StepTraits DescribeSteps(const PlacedTraining& placed,
   traits.num_examples = data.num_examples();
   if (data.training_set() == nullptr) traits.order = RowOrder::kStream;
   traits.leases_ahead = StepsAhead(placed.training().input(), traits.shape);
-  traits.training_text = TrainingText(placed.options(), traits.shape);
+  traits.training_text = JoinTrainingText(
+      {std::string(kLayersKind), OwnText(placed.options(), traits.shape),
+       SharedTrainingText(placed, traits.shape, RowsText(placed, data))});
   traits.schema = data.schema();
   traits.training_set = data.training_set();
   traits.validation_set = data.validation_set();

@@ -12,18 +12,15 @@ workers together while all of them ran.
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import tensorflow as tf
 
+import peer_tasks
 import tensorflow_model
 from loopback_ports import free_ports
-
-WARM_UP = 20
 
 tf1 = tf.compat.v1
 
@@ -44,47 +41,14 @@ class Launcher:
             tasks = [self._start(job, index, marks)
                      for job in ("ps", "worker")
                      for index in range(len(self.cluster[job]))]
-            try:
-                times = [json.loads(task.stdout.read().splitlines()[-1])
-                         for task in tasks[1:]]
-            finally:
-                for task in tasks:
-                    task.kill()
-                    task.wait()
-        return steps_per_s(times)
+            return peer_tasks.steps_per_s(
+                peer_tasks.last_lines(tasks[1:], tasks[:1]))
 
     def _start(self, job, index, marks):
-        environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3",
-                           OMP_NUM_THREADS="1", no_proxy="127.0.0.1")
-        return subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--task", job,
-             str(index), json.dumps(self.cluster), str(self.steps), marks],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True)
-
-
-def steps_per_s(times):
-    """From the times at which each worker's steps ended."""
-    begin = max(one[WARM_UP - 1] for one in times)
-    end = min(one[-1] for one in times)
-    return sum(begin < time_ <= end
-               for one in times for time_ in one) / (end - begin)
-
-
-class Marks:
-    """A folder in which the workers tell each other how far they are."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def set(self, name):
-        with open(os.path.join(self.folder, name), "w", encoding="ascii"):
-            pass
-
-    def wait_for(self, names):
-        while not all(os.path.exists(os.path.join(self.folder, name))
-                      for name in names):
-            time.sleep(0.02)
+        return peer_tasks.start(
+            __file__, ["--task", job, index, json.dumps(self.cluster),
+                       self.steps, marks],
+            {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"})
 
 
 def make_graph(cluster, index):
@@ -106,29 +70,22 @@ def work(server, config, cluster, index, steps, marks):
     """Prints when each step ended."""
     train, images, labels = make_graph(cluster, index)
     batch = dict(zip((images, labels), tensorflow_model.batch()))
-    workers = [str(i) for i in range(cluster.num_tasks("worker"))]
     config.device_filters.extend(["/job:ps", "/job:worker/task:%d" % index])
     with tf1.Session(server.target, config=config) as session:
         if index == 0:
             session.run(tf1.global_variables_initializer())
             marks.set("ready")
         marks.wait_for(["ready"])
-        marks.set(str(index))
-        marks.wait_for(workers)
+        marks.meet(index, cluster.num_tasks("worker"))
         times = []
-        for _ in range(WARM_UP + steps):
+        for _ in range(peer_tasks.WARM_UP + steps):
             session.run(train, batch)
             times.append(time.monotonic())
     print(json.dumps(times), flush=True)
 
 
-def end_with_input():
-    sys.stdin.read()
-    os._exit(1)  # pylint: disable=protected-access
-
-
 def run_task(job, index, addresses, steps, folder):
-    threading.Thread(target=end_with_input, daemon=True).start()
+    peer_tasks.end_with_input()
     tf1.disable_eager_execution()
     config = tf1.ConfigProto(intra_op_parallelism_threads=1,
                              inter_op_parallelism_threads=1)
@@ -137,7 +94,8 @@ def run_task(job, index, addresses, steps, folder):
                                   config=config)
     if job == "ps":
         server.join()
-    work(server, config, cluster, index, steps, Marks(folder))
+    work(server, config, cluster, index, steps,
+         peer_tasks.Marks(folder))
     # Nobody stops a server.
     os._exit(0)  # pylint: disable=protected-access
 

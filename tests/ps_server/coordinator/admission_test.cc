@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "common/rpc/protocol.h"
+#include "common/rpc/training_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard/shard_requests.h"
@@ -12,6 +14,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class AdmissionTest : public testing::Test {
@@ -25,6 +28,15 @@ class AdmissionTest : public testing::Test {
     request.set_training_fingerprint(std::hash<std::string>()(training));
     request.set_training_text(training);
     return request;
+  }
+
+  // Of a program, or of layers.
+  static RegisterRequest MakeRequest(const Sender& sender,
+                                     absl::string_view kind,
+                                     const std::string& own,
+                                     const std::string& shared) {
+    return MakeRequest(sender,
+                       JoinTrainingText({std::string(kind), own, shared}));
   }
 
   absl::Status Check(const RegisterRequest& request) {
@@ -101,6 +113,57 @@ TEST_F(AdmissionTest, OnlyAChiefThatIsAloneReplacesAChiefs) {
   Admit(MakeRequest(worker_));
   EXPECT_THAT(CheckTraining(MakeRequest(chief_, "b")),
               StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+constexpr char kShared[] = "a: 1\ntensor: \"w\" [2]\n";
+constexpr char kOther[] = "a: 1\ntensor: \"w\" [3]\n";
+
+TEST_F(AdmissionTest, ProgramBesideLayers_HasTheSharedPartAlike) {
+  Admit(MakeRequest(chief_, kLayersKind, "x", kShared));
+  EXPECT_THAT(CheckTraining(MakeRequest(worker_, kProgramKind, "y", kOther)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("register /job:worker/task:1: its "
+                                       "training differs from that of"),
+                             HasSubstr("/job:worker/task:0: line 2 is"),
+                             HasSubstr("'tensor: \"w\" [3]', there it is "
+                                       "'tensor: \"w\" [2]'"))));
+  const RegisterRequest other =
+      MakeRequest(worker_, kProgramKind, "y", kShared);
+  EXPECT_THAT(CheckTraining(other), IsOk());
+  EXPECT_FALSE(admission_.AdoptTraining(other)) << "nobody is to come again";
+}
+
+TEST_F(AdmissionTest,
+       LayersBesideAProgramThatCameFirst_HaveTheSharedPartAlike) {
+  Admit(MakeRequest(worker_, kProgramKind, "y", kShared));
+  const RegisterRequest chiefs = MakeRequest(chief_, kLayersKind, "x", kShared);
+  EXPECT_THAT(CheckTraining(chiefs), IsOk());
+  EXPECT_FALSE(admission_.AdoptTraining(chiefs)) << "nobody is to come again";
+  EXPECT_THAT(CheckTraining(MakeRequest(worker_, kProgramKind, "y", kShared)),
+              IsOk());
+}
+
+TEST_F(AdmissionTest, WorkersOfOneKindBesideAnother_HaveTheirOwnPartAlike) {
+  Admit(MakeRequest(chief_, kLayersKind, "x", kShared));
+  Admit(MakeRequest(worker_, kProgramKind, "y", kShared));
+  const Sender third = MakeSender(2, 102);
+  EXPECT_THAT(CheckTraining(MakeRequest(third, kProgramKind, "y", kShared)),
+              IsOk());
+  EXPECT_THAT(CheckTraining(MakeRequest(third, kLayersKind, "x", kShared)),
+              IsOk());
+  EXPECT_THAT(CheckTraining(MakeRequest(third, kProgramKind, "z", kShared)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("differs from that of /job:worker/task:1")));
+}
+
+TEST_F(AdmissionTest, ChiefOfAnotherKind_ReplacesASharedPartThatDiffers) {
+  Admit(MakeRequest(worker_, kProgramKind, "y", kOther));
+  const RegisterRequest chiefs = MakeRequest(chief_, kLayersKind, "x", kShared);
+  EXPECT_THAT(CheckTraining(chiefs), IsOk());
+  EXPECT_TRUE(admission_.AdoptTraining(chiefs));
+  EXPECT_THAT(CheckTraining(MakeRequest(worker_, kProgramKind, "y", kOther)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("tensors, rule, replication, placement")));
 }
 
 TEST_F(AdmissionTest, NothingReplacesTheTrainingOfAJobThatIsDone) {

@@ -176,6 +176,31 @@ TEST_F(AgreedDataTest, ATaskWithoutDataLeavesWhatStands) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
+// A program's.
+const Sections kWorkersAlone = {{"workers", "2\n"}};
+
+TEST_F(AgreedDataTest, AProgramsDataAreNotComparedAndSaid) {
+  Admit(chief_, kWorkersAlone);
+  EXPECT_THAT(data_.TakeLines(), IsEmpty());
+  EXPECT_FALSE(Admit(worker_, kData));
+  EXPECT_THAT(data_.TakeLines(),
+              ElementsAre("/job:worker/task:0 does not say what its data are: "
+                          "they are not compared with those of "
+                          "/job:worker/task:1"));
+  EXPECT_THAT(Check(chief_, {{"workers", "2\n"}}), IsOk());
+}
+
+TEST_F(AgreedDataTest, BesideAProgramAllOthersAreCompared) {
+  Admit(chief_, kWorkersAlone);
+  Admit(worker_, kData);
+  EXPECT_THAT(Check(other_, With("rows", "150\n")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("those of /job:worker/task:1: rows")));
+  EXPECT_THAT(Check(other_, {{"workers", "3\n"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("those of /job:worker/task:0: workers")));
+}
+
 TEST_F(AgreedDataTest, RowsThatAreNotCountedAreNotCompared) {
   Sections stream = kData;
   stream.erase("rows");

@@ -220,13 +220,30 @@ TEST_F(CoordinatorStepsTest, CountsHowOftenEachStalenessOccurs) {
   EXPECT_EQ(coordinator_.State().staleness_counts_size(), 0);
 }
 
+TEST_F(CoordinatorStepsTest, MoreExamplesThanRowsOfTheStep_AreRefused) {
+  ASSERT_THAT(Register(chief_), IsOk());
+  ASSERT_THAT(Begin(chief_), IsOk());
+  CommitEpochRequest commit = MakeCommit(chief_, 1, 100);
+  commit.set_epoch_examples(40);
+  ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+  epoch_ = 1;
+  Step(chief_, 0);
+  StepRequest request = MakeStep(chief_, 1);
+  request.set_examples(11);
+  EXPECT_THAT(AskStep(coordinator_, request, now_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("examples 11, of 10 rows")));
+  EXPECT_EQ(coordinator_.global_step(), 0);
+}
+
 TEST_F(CoordinatorStepsTest, RefusesNumbersOutOfRange) {
   StartRun(1, 100);
   Step(chief_, 0);
   for (const auto& spoil : std::vector<std::function<void(StepRequest&)>>{
            [](StepRequest& r) { r.set_step(-1); },
            [](StepRequest& r) { r.set_examples(-1); },
-           [](StepRequest& r) { r.set_examples(11); },
+           // Nobody knows how many rows there are.
+           [](StepRequest& r) { r.set_examples((int64_t{1} << 31) + 1); },
            [](StepRequest& r) { r.set_staleness(-1); },
            [](StepRequest& r) { r.set_step_rows(-1); },
            [](StepRequest& r) { r.set_leases_ahead(1'000'000); },

@@ -128,6 +128,25 @@ TEST_F(ParameterShardNamespacesTest, APullMayBeOfAnotherNamespacesModel) {
                        HasSubstr("namespace 'b' is not here")));
 }
 
+TEST_F(ParameterShardNamespacesTest, AReaderWithoutHello_DisplacesNobody) {
+  MakeReady(a_);
+  ASSERT_THAT(Push(a_, 1), IsOk());
+  PullRequest pull = MakePull(In("a", 0, 0), {MakeSlice("w", 0, 1)});
+  pull.mutable_fence()->set_ps_incarnation(0);
+  EXPECT_EQ(ReasonOf(shard_.Pull(pull).status()), ErrorReason::kFenced);
+  pull.set_from_namespace("a");
+  const auto reply = shard_.Pull(pull);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_THAT(ValuesOf<float>(reply->data), ElementsAre(1));
+  EXPECT_THAT(Push(a_, 2), IsOk());
+  // Rounds are moved on by workers alone.
+  pull.mutable_token()->set_round(1);
+  EXPECT_EQ(ReasonOf(shard_.Pull(pull).status()), ErrorReason::kFenced);
+  pull.clear_token();
+  pull.mutable_fence()->set_model_epoch(9);
+  EXPECT_EQ(ReasonOf(shard_.Pull(pull).status()), ErrorReason::kFenced);
+}
+
 TEST_F(ParameterShardNamespacesTest, AStateHasDefinitionsIfTheyAreAskedFor) {
   MakeReady(a_, 3);
   StateRequest request;

@@ -70,7 +70,8 @@ class PendingUpdateTest : public testing::Test {
     PushedPart part;
     part.sender = MakeSender(1, 1);
     part.step = 1;
-    part.rate_factor = kRateFactor;
+    // That of the update is another matter.
+    part.rate_factor = 2 * kRateFactor;
     part.slices = {{0, 0, kWeights}, {2, 0, 2}};
     part.data = BytesOf(values);
     const BlockNumbers numbers(tensors_);
@@ -83,7 +84,7 @@ class PendingUpdateTest : public testing::Test {
     std::vector<StoredGradient> gradients;
     gradients.push_back(MakeGradient(10));
     gradients.push_back(MakeGradient(20));
-    return PendingUpdate(std::move(gradients), tensors_);
+    return PendingUpdate(std::move(gradients), kRateFactor, tensors_);
   }
 
   TensorTable tensors_;

@@ -110,12 +110,21 @@ TEST_F(SyncPolicyFactorTest, AFactorAboveOne_Applies) {
   EXPECT_EQ(values->front(), 17) << "1 + 8 * 2";
 }
 
-TEST_F(SyncPolicyFactorTest, AnUpdateOfTwoFactorsIsNotMade) {
+TEST_F(SyncPolicyFactorTest, AnUpdateOfTwoFactorsHasThatOfTheLowestIndex) {
   PushWithFactor(a_, -2, 0.5);
   PushWithFactor(b_, -4, 0.25);
-  EXPECT_THAT(
-      shard_.Pull(a_, MakeToken(2, {MakeChosen(a_, 1), MakeChosen(b_, 1)})),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("factors 0.5 and 0.25")));
+  const auto values =
+      shard_.Pull(a_, MakeToken(2, {MakeChosen(b_, 1), MakeChosen(a_, 1)}));
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(values->front(), 2.5) << "1 + 0.5 * 3";
+}
+
+TEST_F(SyncPolicyFactorTest, OnlyAFactorThatIsChosenCounts) {
+  PushWithFactor(a_, -2, 0.5);
+  PushWithFactor(b_, -4, 0.25);
+  const auto values = shard_.Pull(a_, MakeToken(2, {MakeChosen(b_, 1)}));
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(values->front(), 2) << "1 + 0.25 * 4";
 }
 
 TEST_F(SyncPolicyFactorTest, PartsOfOneStepHaveOneFactor) {

@@ -103,6 +103,15 @@ TEST_F(RunSchemaTest, AFolderThatIsNotThereSaysNothing) {
   EXPECT_EQ(FormatRead(), "");
 }
 
+TEST_F(RunSchemaTest, ARunOfAProgramDoesNotKnowItsDataAndSaysSo) {
+  WriteCheckpoint(1, "program");
+  WriteSchemaFile(FormatSchema(Named("program")));
+  const auto run = Read();
+  ASSERT_THAT(run, IsOk());
+  EXPECT_EQ(run->schema, nullptr);
+  EXPECT_THAT(run->note, HasSubstr("a program has trained the run"));
+}
+
 TEST_F(RunSchemaTest, ARunThatDoesNotKnowItsDataIsSaid) {
   WriteCheckpoint(1, "");
   const auto run = Read();

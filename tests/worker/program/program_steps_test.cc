@@ -478,6 +478,8 @@ TEST_F(ProgramStepsTest, GiveOfWhatCannotBe_IsRefusedByNameAndTheOfferStays) {
   ProgramSteps::Figures figures;
   figures.examples = -1;
   EXPECT_THAT(Give(2, figures), refused("-1 examples"));
+  figures.examples = (int64_t{1} << 31) + 1;
+  EXPECT_THAT(Give(2, figures), refused("wanted 0 to 2147483648"));
   figures.examples = 2;
   figures.correct = 3;
   EXPECT_THAT(Give(2, figures), refused("3 right answers of 2"));
@@ -507,19 +509,14 @@ TEST_F(ProgramStepsTest, LearningRateFactor_IsMultipliedWithTheTokens) {
   EXPECT_GT(model_.shard().learning_rate_factor(), 0) << "0 stands for 1";
 }
 
-TEST_F(ProgramStepsTest, LearningRateFactorOfARound_IsRefusedByName) {
+TEST_F(ProgramStepsTest, LearningRateFactorOfARound_GoesWithThePush) {
   token_.set_round(1);
-  auto report = Begin(1);
-  AwaitOffer();
   ProgramSteps::Figures figures;
   figures.learning_rate_factor = 0.5;
-  EXPECT_THAT(Give(2, figures),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("learning_rate_factor 0.5 in synchronous")));
-  ASSERT_THAT(Give(2), IsOk());
-  const Report pushed = report.get();
+  const Report pushed = Step(1, 2, figures);
   ASSERT_THAT(pushed, IsOk());
   EXPECT_EQ(pushed->round, 1);
+  EXPECT_EQ(model_.shard().learning_rate_factor(), 0.5);
 }
 
 }  // namespace

@@ -72,6 +72,8 @@ struct Program {
   int exit_code = -1;
   bool has_values = false;
   absl::Status failure;
+  // Of each step, where nobody deals rows.
+  int64_t examples = 1;
   // Whether it gives its gradients.
   bool gives = true;
   // Called with each offer, before the gradient is given.
@@ -150,7 +152,7 @@ class ProgramTaskTest : public testing::Test {
       gradient[0] = error;
       ProgramSteps::Figures figures;
       figures.loss = error * error / 2;
-      figures.examples = std::max<int64_t>(options.step_rows, 1);
+      figures.examples = std::max(options.step_rows, program->examples);
       EXPECT_THAT(task.steps().Give({absl::MakeSpan(gradient)}, figures),
                   IsOk());
     }
@@ -204,6 +206,21 @@ TEST_F(ProgramTaskTest, OneWorker_TrainsAsSgdByHand) {
   EXPECT_EQ(result->Find("stop_reason")->text, "steps");
   EXPECT_EQ(result->Find("device")->text, "program");
   EXPECT_EQ(result->Find("examples")->text, "8");
+}
+
+TEST_F(ProgramTaskTest, RowsThatNobodyDeals_CountAsTheProgramSays) {
+  for (const std::string mode : {"async {}", "sync {}"}) {
+    train_dir_ = NewTrainDir();
+    StartPs(1, "replication { " + mode + " } stop { steps: 3 }");
+    Program program;
+    program.w = {5};
+    program.examples = 64;
+    Train(0, &program);
+    EXPECT_THAT(program.failure, IsOk());
+    const auto result = ParseJson(ReadAll(train_dir_ + "/result.json"));
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(result->Find("examples")->text, "192") << mode;
+  }
 }
 
 TEST_F(ProgramTaskTest, TwoSyncWorkers_TrainAsOneWithTheMean) {

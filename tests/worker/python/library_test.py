@@ -16,6 +16,8 @@ from tests.integration import harness
 from tests.worker.python import fake_library
 
 C_TYPES = {"char": ctypes.c_char, "double": ctypes.c_double,
+           "const char*": ctypes.c_char_p,
+           "const int64_t*": ctypes.POINTER(ctypes.c_int64),
            "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64}
 # A program over the fake; its test says what it does with `library`.
 PROGRAM = """
@@ -59,10 +61,11 @@ class LibraryTest(unittest.TestCase):
             header = file.read()
         for name, structure in (("step", _library.Step),
                                 ("report", _library.Report),
-                                ("task", _library.Task)):
+                                ("task", _library.Task),
+                                ("tensor", _library.Tensor)):
             begin = header.index("typedef struct muster_%s {" % name)
             end = header.index("} muster_%s;" % name)
-            fields = re.findall(r"^  (\w+) (\w+)(?:\[(\d+)\])?;",
+            fields = re.findall(r"^  ((?:const )?\w+\*?) (\w+)(?:\[(\d+)\])?;",
                                 header[begin:end], re.MULTILINE)
             self.assertEqual(structure._fields_, [
                 (field, C_TYPES[kind] * int(size) if size else C_TYPES[kind])

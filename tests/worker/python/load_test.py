@@ -141,6 +141,20 @@ class LoadTest(unittest.TestCase):
             muster.load(os.path.join(self.run, "none"))
 
 
+class PlaceTest(unittest.TestCase):
+
+    def test_neither_or_both_of_run_and_job_are_refused(self):
+        for arguments, found in (({}, "none"),
+                                 ({"path": "r", "ps": "h:1"}, "path and ps"),
+                                 ({"ps": "h:1", "cluster": "c"},
+                                  "ps and cluster")):
+            with self.assertRaisesRegex(muster.ConfigError,
+                                        "wanted one of .* found " + found):
+                muster.load(**arguments)
+        with self.assertRaisesRegex(muster.ConfigError, "leave them out"):
+            muster.load("r", namespace="cnn")
+
+
 class Crc32cTest(unittest.TestCase):
 
     def test_is_castagnolis(self):

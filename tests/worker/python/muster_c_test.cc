@@ -61,6 +61,49 @@ TEST_F(MusterCTest, ResolvedTask_IsTheSpecs) {
   EXPECT_EQ(task.num_workers, 2);
 }
 
+TEST(MusterReaderTest, APsThatIsAway_IsWaitedForByName) {
+  int error = -1;
+  muster_reader* const reader = muster_read_open(
+      "ps_hosts: 'localhost:1' max_wait_seconds: 0.01", &error);
+  ASSERT_NE(reader, nullptr) << muster_error();
+  const muster_tensor* tensors = nullptr;
+  int count = 0;
+  int kind = MUSTER_NOT_YET;
+  while (kind == MUSTER_NOT_YET) {
+    kind = muster_read_tensors(reader, 0, &tensors, &count);
+  }
+  EXPECT_EQ(kind, MUSTER_ERROR_UNAVAILABLE);
+  EXPECT_THAT(muster_error(), HasSubstr("gave up after waiting 10ms"));
+  EXPECT_THAT(muster_error(), HasSubstr("/job:ps/task:0 at localhost:1"));
+  float* values[] = {nullptr};
+  EXPECT_EQ(muster_read_values(reader, 0, values), MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("before muster_read_tensors"));
+  EXPECT_EQ(muster_read_close(reader), MUSTER_OK);
+}
+
+TEST(MusterReaderTest, WhatCannotBe_IsAnErrorWithItsKind) {
+  const struct {
+    const char* spec;
+    int error;
+    const char* words;
+  } kCases[] = {
+      {nullptr, MUSTER_ERROR_CONFIG, "spec is NULL"},
+      {"", MUSTER_ERROR_CONFIG, "give ps_hosts or cluster"},
+      {"ps_hosts: 'localhost:1' train_dir: 'x'", MUSTER_ERROR_CONFIG,
+       "train_dir"},
+      {"ps_hosts: '192.0.2.1:1'", MUSTER_ERROR_SECURITY, "192.0.2.1"},
+      {"ps_hosts: 'localhost:1' certs_dir: '/none'", MUSTER_ERROR_CONFIG,
+       "/none"},
+  };
+  for (const auto& each : kCases) {
+    int error = -1;
+    EXPECT_EQ(muster_read_open(each.spec, &error), nullptr);
+    EXPECT_EQ(error, each.error) << muster_error();
+    EXPECT_THAT(muster_error(), HasSubstr(each.words));
+  }
+  EXPECT_EQ(muster_read_close(nullptr), MUSTER_ERROR_CONFIG);
+}
+
 TEST_F(MusterCTest, Null_IsAConfigurationError) {
   muster_task task;
   muster_step step;

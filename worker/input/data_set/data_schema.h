@@ -15,6 +15,8 @@
 
 namespace muster {
 
+// DataSchema::format of a program's own data, of which only rows are known.
+inline constexpr char kProgramFormat[] = "program";
 // DataLabel::kind.
 inline constexpr char kClassLabel[] = "class";
 inline constexpr char kTargetsLabel[] = "targets";

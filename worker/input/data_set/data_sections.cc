@@ -13,6 +13,7 @@
 #include "common/base/escape.h"
 #include "common/base/fingerprint.h"
 #include "google/protobuf/text_format.h"
+#include "worker/input/data_set/data_schema.h"
 
 namespace muster {
 namespace {
@@ -116,6 +117,9 @@ void CutTexts(std::vector<DataSection>* sections) {
 
 std::vector<DataSection> MakeDataSections(const DataSchema& schema,
                                           int64_t num_workers) {
+  const DataSection workers =
+      MakeSection("workers", absl::StrCat(num_workers, "\n"));
+  if (schema.format() == kProgramFormat) return {workers};
   std::vector<DataSection> sections = {
       MakeSection("columns", ColumnLines(schema)),
       MakeSection("classes", ClassLines(schema)),
@@ -125,7 +129,7 @@ std::vector<DataSection> MakeDataSections(const DataSchema& schema,
     sections.push_back(
         MakeSection("rows", absl::StrCat(schema.training().rows(), "\n")));
   }
-  sections.push_back(MakeSection("workers", absl::StrCat(num_workers, "\n")));
+  sections.push_back(workers);
   sections.push_back(
       MakeSection("files", FileLines(schema.training().files())));
   CutTexts(&sections);

@@ -10,6 +10,7 @@ from muster._errors import ConfigError
 ABI = 3
 
 OK = 0
+NOT_YET = 7
 WAITING, STEP, OVER = 0, 1, 2
 
 _Job = ctypes.c_void_p
@@ -54,6 +55,17 @@ class Task(ctypes.Structure):
     ]
 
 
+class Tensor(ctypes.Structure):
+    """muster_tensor."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_int32),
+    ]
+
+
+_Reader = ctypes.c_void_p
 _FUNCTIONS = {
     "muster_version": (ctypes.c_char_p, []),
     "muster_abi": (ctypes.c_int, []),
@@ -72,6 +84,13 @@ _FUNCTIONS = {
     "muster_save": (ctypes.c_int, [_Job]),
     "muster_log": (ctypes.c_int, [_Job, ctypes.c_char_p, ctypes.c_double]),
     "muster_close": (ctypes.c_int, [_Job]),
+    "muster_read_open": (_Reader, [ctypes.c_char_p,
+                                   ctypes.POINTER(ctypes.c_int)]),
+    "muster_read_tensors": (ctypes.c_int, [
+        _Reader, ctypes.c_int, ctypes.POINTER(ctypes.POINTER(Tensor)),
+        ctypes.POINTER(ctypes.c_int)]),
+    "muster_read_values": (ctypes.c_int, [_Reader, ctypes.c_int, _Pointers]),
+    "muster_read_close": (ctypes.c_int, [_Reader]),
 }
 
 _loaded: Optional[Any] = None
@@ -89,9 +108,17 @@ def _path() -> str:
         "without it: install Muster's wheel" % package)
 
 
+def _mode() -> int:
+    """TensorFlow shows its own protobuf to all: ours is looked for first, but
+    where an allocator or a sanitizer is preloaded, which ours would pass by."""
+    if os.environ.get("LD_PRELOAD"):
+        return ctypes.DEFAULT_MODE
+    return ctypes.DEFAULT_MODE | getattr(os, "RTLD_DEEPBIND", 0)
+
+
 def _open(path: str) -> Any:
     try:
-        library = ctypes.CDLL(path)
+        library = ctypes.CDLL(path, _mode())
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, name)
             function.restype = result

@@ -1,15 +1,17 @@
-"""muster.load: the parameters of a run's checkpoints."""
+"""muster.load: the parameters of a run's checkpoints, or of a living job."""
 
 import json
 import os
 import re
 import warnings
-from typing import Any, Dict, List, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy
 
 from muster._crc32c import crc32c
-from muster._errors import CheckpointError
+from muster._errors import CheckpointError, ConfigError
+from muster._reader import read_job
+from muster._spec import Settings
 
 # common/checkpoint/manifest.h.
 _FORMAT = 7
@@ -27,17 +29,67 @@ class _Damage(Exception):
     """A checkpoint is not whole; the words say where."""
 
 
-def load(path: Union[str, "os.PathLike[str]"]) -> Dict[str, numpy.ndarray]:
-    """The parameters in the newest whole checkpoint of a `train_dir`, or in the
-    one whose folder `path` is: float32 arrays of their shapes, by name.
+def load(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
+         ps: Optional[Union[str, Sequence[str]]] = None,
+         cluster: Optional[Union[str, "os.PathLike[str]"]] = None,
+         namespace: Optional[str] = None,
+         certs_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+         allow_insecure_network: Optional[bool] = None,
+         max_wait: Optional[float] = None) -> Dict[str, numpy.ndarray]:
+    """Parameters: float32 arrays of their shapes, by name.
 
-    Every byte is checked. A checkpoint that is damaged is passed over with a
-    warning, as a worker does that resumes.
+    load("run1"): those in the newest whole checkpoint of a `train_dir`, or in
+    the one whose folder `path` is. Every byte is checked. A checkpoint that is
+    damaged is passed over with a warning, as a worker does that resumes.
+
+    load(ps="h:2222", namespace="cnn"): those that a job in training has now.
+    It goes on meanwhile, and no worker of it waits or is displaced: what is
+    read is of no single step. Each block (65536 elements) of a tensor is of some
+    instant between the call and its return; all are of one initialization or
+    restore. Of a job that rests (its workers wait) they are its parameters.
+    What the environment says of a cluster is not looked at. Processes that are
+    forked afterwards, as those of `muster.local`, cannot take part in a job.
+
+    Args:
+      path: a `train_dir` or a checkpoint.
+      ps: addresses of all ps tasks of the job, in its order.
+      cluster: a file with them, instead.
+      namespace: of the model, on ps tasks that serve several.
+      certs_dir: keys of `muster certs`, where the job has keys: a folder with
+        the certificate of one worker, as which the ps tasks are asked.
+      allow_insecure_network: whether other machines are talked to without.
+      max_wait: seconds to wait for ps tasks that are away, and for a model that
+        is not initialized yet; default 2 hours.
 
     Raises:
-      CheckpointError: there is none, or none is whole, or the newest is of a
-        newer Muster.
+      CheckpointError: there is no checkpoint, or none is whole, or the newest
+        is of a newer Muster.
+      ConfigError: neither or both of a run and a job are given; the ps tasks do
+        not have the namespace (those that they have are named), or not all of
+        the model.
+      SecurityError: other machines without keys; keys that are of no use.
+      UnavailableError: after max_wait, with what was waited for.
     """
+    places = [name for name, value in (("path", path), ("ps", ps),
+                                       ("cluster", cluster))
+              if value is not None]
+    if len(places) != 1:
+        raise ConfigError(
+            "load: wanted one of a run's folder, ps= or cluster= of a living "
+            "job, found %s" % (" and ".join(places) or "none"))
+    if path is None:
+        return read_job(Settings(
+            ps=ps, cluster=cluster, namespace=namespace, certs_dir=certs_dir,
+            allow_insecure_network=allow_insecure_network, max_wait=max_wait))
+    if any(value is not None for value in (namespace, certs_dir,
+                                           allow_insecure_network, max_wait)):
+        raise ConfigError("load('%s', ...): namespace, certs_dir, "
+                          "allow_insecure_network and max_wait are of a living "
+                          "job: leave them out" % os.fspath(path))
+    return _load_run(path)
+
+
+def _load_run(path: Union[str, "os.PathLike[str]"]) -> Dict[str, numpy.ndarray]:
     folder = os.fspath(path)
     if os.path.exists(os.path.join(folder, _MANIFEST)):
         folders = [folder]
@@ -51,7 +103,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Dict[str, numpy.ndarray]:
             damages.append("checkpoint '%s' is not usable: %s" % (each, error))
             if each != folders[-1]:
                 warnings.warn("%s; trying the one before it" % damages[-1],
-                              stacklevel=2)
+                              stacklevel=3)
     raise CheckpointError("load('%s'): no checkpoint is usable: %s" %
                           (folder, "; ".join(damages)))
 

@@ -140,8 +140,8 @@ class Model:
           gradients: float32 arrays of the parameters' shapes, one for each
             name; None stands for zeros.
           loss: the mean over the step's rows; None: that of `job.log`.
-          examples: rows of the step, where `rows` deals them; None: all of
-            those.
+          examples: rows of the step; None: all that `rows` deals, or not
+            known.
           correct: right answers among them; None: not known.
 
         Raises:
@@ -155,11 +155,6 @@ class Model:
                 (_names(self._parameters), _names(gradients)))
         if examples is None:
             examples = len(self.rows()) if self._has_rows else -1
-        elif not self._has_rows:
-            raise ConfigError(
-                "push_pull: examples=%r, but nobody deals rows and counts "
-                "them: give Model rows= and batch_size=, or leave it out" %
-                examples)
         self.job.push([gradients[name] for name in self._parameters],
                       math.nan if loss is None else float(loss), examples,
                       -1 if correct is None else correct)

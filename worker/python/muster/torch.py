@@ -88,8 +88,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     A parameter without a gradient has one of zeros, which a rule with momentum
     does not pass over as torch does. Several backward passes before a step add
-    up, as anywhere. Schedulers take this object, or `optimizer`, in async
-    replication: each push carries its rate. The slots (momentum, m, v) lie on
+    up, as anywhere. Schedulers take this object, or `optimizer`: each push
+    carries its rate, and a synchronous update has that of the worker of lowest
+    index in it. The slots (momentum, m, v) lie on
     the ps tasks and in Muster's checkpoints, not in `state_dict()`, which has
     the groups alone.
 

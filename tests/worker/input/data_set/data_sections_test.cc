@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "worker/input/data_set/data_schema.h"
 
 namespace muster {
 namespace {
@@ -102,6 +103,13 @@ TEST(DataSectionsTest, AStreamHasNoRows) {
   EXPECT_THAT(
       Names(MakeDataSections(stream, 3)),
       ElementsAre("columns", "classes", "map", "label", "workers", "files"));
+}
+
+TEST(DataSectionsTest, AProgramHasTheNumberOfWorkersAlone) {
+  DataSchema program;
+  program.set_format(kProgramFormat);
+  program.mutable_training()->set_rows(5);
+  EXPECT_THAT(Names(MakeDataSections(program, 3)), ElementsAre("workers"));
 }
 
 // Only the chief opens it.
