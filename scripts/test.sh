@@ -88,6 +88,7 @@ full_targets=(
   //tests/full:torch_training_test
   //tests/worker/model:resnet_float64_test
   //tests/worker/python:torch_optimizer_test
+  //tests/worker/python:torch_overlap_test
   //tests/worker/python:torch_shard_test
 )
 if [ -n "$full" ]; then

@@ -59,11 +59,28 @@ class TorchTrainingTest(harness.TestCase):
     def test_a_scheduler_trains_as_torch_alone(self):
         self.check_one_worker("adamw,schedule")
 
+    def test_overlap_trains_the_same_to_the_bit(self):
+        for rule in ("adam,norm", "momentum,schedule"):
+            with self.subTest(rule):
+                found = []
+                for more in ("", ",overlap"):
+                    worker, = self.train("one_worker", rule + more)
+                    found.append((worker["losses"][0],
+                                  muster.load(self.path("run"))))
+                    shutil.rmtree(self.path("run"))
+                (losses, values), (early_losses, early_values) = found
+                self.assertEqual(early_losses, losses)
+                self.assertEqual(early_values.keys(), values.keys())
+                for name, value in values.items():
+                    numpy.testing.assert_array_equal(early_values[name], value)
+
     def test_two_sync_workers_are_one_process_with_the_whole_batch(self):
-        halves = self.train("half", "adam", "adam")
-        numpy.testing.assert_allclose(
-            numpy.mean([half["losses"] for half in halves], axis=0),
-            halves[0]["whole"], rtol=RELATIVE)
+        for rule in ("adam", "adam,overlap"):
+            halves = self.train("half", rule, rule)
+            numpy.testing.assert_allclose(
+                numpy.mean([half["losses"] for half in halves], axis=0),
+                halves[0]["whole"], rtol=RELATIVE)
+            shutil.rmtree(self.path("run"))
 
     def test_sync_workers_under_a_scheduler_are_one_process(self):
         for rule in ("sgd,schedule", "adam,schedule"):

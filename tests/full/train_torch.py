@@ -70,21 +70,21 @@ def decay(optimizer):
     return torch.optim.lr_scheduler.StepLR(optimizer, 10, gamma=0.5)
 
 
-def distributed(job, rule, norm=False):
+def distributed(job, rule, norm=False, overlap=False):
     model = two_dense_layers(norm)
     if not job.is_chief:
         # Another one's values: those of the ps tasks take their place.
         torch.nn.init.zeros_(model[0].weight)
     return model, muster.torch.DistributedOptimizer(
-        RULES[rule](model.parameters()), model, job)
+        RULES[rule](model.parameters()), model, job, overlap=overlap)
 
 
 def one_worker(job, rule):
-    """Beside torch alone, with a batch norm and a schedule where `rule` says
-    so: "sgd,norm,schedule"."""
+    """Beside torch alone, with a batch norm, a schedule and overlap where
+    `rule` says so: "sgd,norm,schedule,overlap"."""
     rule, *more = rule.split(",")
     norm, schedule = "norm" in more, "schedule" in more
-    model, optimizer = distributed(job, rule, norm)
+    model, optimizer = distributed(job, rule, norm, "overlap" in more)
     found = train(model, optimizer,
                   scheduler=decay(optimizer) if schedule else None)
     wanted, model_alone = alone(rule, norm, schedule)
@@ -94,9 +94,9 @@ def one_worker(job, rule):
 
 
 def half(job, rule):
-    """Of each batch, by the worker's index; "adam,schedule" with a schedule."""
+    """Of each batch, by the worker's index; "adam,schedule,overlap": with both."""
     rule, *more = rule.split(",")
-    model, optimizer = distributed(job, rule)
+    model, optimizer = distributed(job, rule, overlap="overlap" in more)
     part = slice(job.index * ROWS // 2, (job.index + 1) * ROWS // 2)
     return {"losses": train(model, optimizer, part,
                             decay(optimizer) if more else None)}

@@ -18,7 +18,7 @@ void EncodedParts::Begin(const ClientModel& model,
       static_cast<size_t>(EncodedBytes(codec_, NumValues(gradients))));
   parts_.resize(model.plan.parts.size());
   runs_.clear();
-  gradients_.clear();
+  gradients_ = gradients;
   int64_t begin = 0;
   for (size_t shard = 0; shard < parts_.size(); ++shard) {
     const std::vector<PlannedPart>& planned = model.plan.parts[shard];
@@ -32,10 +32,7 @@ void EncodedParts::Begin(const ClientModel& model,
       for (const PlannedSlice& slice : planned[i].slices) {
         runs_.push_back({static_cast<int>(shard), static_cast<int>(i),
                          model.tensors[slice.tensor].kind() == TRAINABLE, begin,
-                         slice.length});
-        gradients_.push_back(
-            reinterpret_cast<const float*>(gradients[slice.tensor].data) +
-            slice.offset);
+                         slice.length, slice.tensor, slice.offset});
         begin += slice.length;
       }
       extent.length = begin - extent.begin;
@@ -57,10 +54,12 @@ TensorView EncodedParts::Part(int shard, int part, ErrorFeedback* feedback) {
 void EncodedParts::EncodeRun(size_t index, ErrorFeedback* feedback) {
   const Run& run = runs_[index];
   char* const bytes = bytes_.data() + EncodedBytes(codec_, run.begin);
+  const float* const gradient =
+      reinterpret_cast<const float*>(gradients_[run.tensor].data) + run.offset;
   if (feedback != nullptr && run.trainable) {
-    feedback->Encode(run.begin, run.length, gradients_[index], bytes);
+    feedback->Encode(run.begin, run.length, gradient, bytes);
   } else {
-    codec_->Encode(gradients_[index], run.length, bytes);
+    codec_->Encode(gradient, run.length, bytes);
   }
 }
 

@@ -27,6 +27,9 @@ class EncodedParts {
     bool trainable = true;
     int64_t begin = 0;
     int64_t length = 0;
+    // Where it is of a gradient.
+    int tensor = 0;
+    int64_t offset = 0;
   };
 
   // `codec` is not null and outlives this.
@@ -34,8 +37,8 @@ class EncodedParts {
 
   const Codec& codec() const { return *codec_; }
 
-  // A push of these gradients, one float32 view a tensor of `model`. They are
-  // read when their part is asked for.
+  // A push of these gradients, one float32 view a tensor of `model`. Views and
+  // gradients are read when their part is asked for.
   void Begin(const ClientModel& model, absl::Span<const TensorView> gradients);
 
   // ---- Valid until the next Begin -----------------------------------------
@@ -62,7 +65,7 @@ class EncodedParts {
   void EncodeRun(size_t index, ErrorFeedback* feedback);
 
   const Codec* const codec_;
-  std::vector<const float*> gradients_;  // by run
+  absl::Span<const TensorView> gradients_;
   std::vector<std::vector<Extent>> parts_;
   std::vector<Run> runs_;
   std::vector<char> bytes_;

@@ -241,7 +241,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
   push.clock = &shards_.clock();
   if (encoder_ != nullptr) {
     push.encoder = encoder_.get();
-    push.encoded = encoder_->Begin(step, *push.model, gradients);
+    push.encoded = encoder_->Begin(step, *push.model, push.gradients);
   }
   return std::make_unique<Push>(std::move(push));
 }

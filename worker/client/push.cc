@@ -274,14 +274,14 @@ absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
     result_.mean_staleness =
         static_cast<double>(staleness_sum_) / static_cast<double>(parts);
   }
-  const int64_t values = NumValues(options_.gradients);
-  result_.float32_bytes = values * sizeof(float);
+  const TransferPlan& plan = options_.model->plan;
   const Codec* const codec =
       options_.encoded == nullptr ? nullptr : &options_.encoded->codec();
-  result_.sent_bytes = EncodedBytes(codec, values);
-  result_.others_bytes =
-      BytesOnTheWay(options_.model->plan, PartsOf::kPush, codec,
-                    /*except=*/options_.model->own_shard);
+  result_.float32_bytes =
+      BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
+  result_.sent_bytes = BytesOnTheWay(plan, PartsOf::kPush, codec);
+  result_.others_bytes = BytesOnTheWay(plan, PartsOf::kPush, codec,
+                                       /*except=*/options_.model->own_shard);
   result_.pulled_versions = OldestVersions();
   result_.new_versions = NewVersions();
   result_.sends = Sends();

@@ -116,6 +116,13 @@ class Push {
   Push(const Push&) = delete;
   Push& operator=(const Push&) = delete;
 
+  // The gradient of `tensor` lies there, and has the size that it had.
+  // REQUIRES: it was not released.
+  void Place(int tensor, TensorView gradient) {
+    options_.gradients[tensor] = gradient;
+  }
+  bool is_released(int tensor) const { return released_[tensor]; }
+
   // The gradient of `tensor` will not change any more, and where its new value
   // goes, if it is wanted, nobody reads or writes. Once for each.
   void Release(int tensor);
@@ -192,8 +199,8 @@ class Push {
   // The bytes of the values that the answers have brought.
   void CountBytes(PulledVersions* versions) const;
 
-  // Constant after Start.
-  const Options options_;
+  // Constant after Start, but for each gradient until its part is opened.
+  Options options_;
   std::shared_ptr<Transfer> transfer_;
 
   // Used by the caller's thread.

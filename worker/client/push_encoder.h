@@ -30,8 +30,9 @@ class PushEncoder {
   // `codec` is not null and outlives this.
   PushEncoder(const Codec* codec, bool error_feedback);
 
-  // The push of `step`. Its gradients are read when their part is asked for;
-  // its bytes stay what they are as long as it is held.
+  // The push of `step`. Its gradients, and the views of them, are read when
+  // their part is asked for; its bytes stay what they are as long as it is
+  // held.
   std::shared_ptr<EncodedParts> Begin(int64_t step, const ClientModel& model,
                                       absl::Span<const TensorView> gradients);
   // The bytes of one part of it, encoded now or before. One thread at a

@@ -7,7 +7,7 @@
 namespace muster {
 
 std::unique_ptr<PsExchange> MakeProgramExchange(
-    ParameterClient* client, const ReplicationSpec& replication,
+    ParameterClient* client, const TrainingSpec& training,
     std::vector<absl::Span<float>> values, const Clock* clock) {
   StepParameters::Options parameters;
   parameters.client = client;
@@ -15,6 +15,9 @@ std::unique_ptr<PsExchange> MakeProgramExchange(
   parameters.values = std::move(values);
   PsExchange::Options options;
   options.client = client;
+  const ReplicationSpec& replication = training.replication();
+  options.early = training.summary().histograms_every_steps() == 0;
+  options.allow_non_finite = training.non_finite().allow();
   options.bounded = replication.has_bounded_staleness();
   // A round's values have to wait for the others.
   options.brings_values = !replication.has_sync();

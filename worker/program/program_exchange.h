@@ -15,9 +15,10 @@ namespace muster {
 // The exchange of a program's steps, in any mode of replication: parameters
 // come to `values`, the program's own tensors, with the answers to the push
 // before where the mode allows it. ProgramSteps says with PushFrom where each
-// step's gradients lie. `client` and `clock` outlive it.
+// step's gradients lie, and which of them may leave early; none does where
+// hooks look at parameters before the push. `client` and `clock` outlive it.
 std::unique_ptr<PsExchange> MakeProgramExchange(
-    ParameterClient* client, const ReplicationSpec& replication,
+    ParameterClient* client, const TrainingSpec& training,
     std::vector<absl::Span<float>> values, const Clock* clock);
 
 }  // namespace muster

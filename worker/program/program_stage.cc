@@ -124,9 +124,8 @@ absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(
   }
   auto stage = absl::WrapUnique(new ProgramStage(*placed, *model, steps));
   RETURN_IF_ERROR(stage->Connect(std::move(links)));
-  std::unique_ptr<PsExchange> exchange =
-      MakeProgramExchange(stage->client(), placed->training().replication(),
-                          model->values, task.clock);
+  std::unique_ptr<PsExchange> exchange = MakeProgramExchange(
+      stage->client(), placed->training(), model->values, task.clock);
   steps->Connect(exchange.get(), stage->client(),
                  [made = stage.get()](int64_t model_epoch) {
                    return made->PullLast(model_epoch);

@@ -20,7 +20,7 @@ namespace {
 // Far more than a step has, and their sums no overflow.
 constexpr int64_t kMaxStepExamples = int64_t{1} << 31;
 
-absl::Status CheckFigures(const ProgramSteps::Figures& figures) {
+absl::Status CheckRanges(const ProgramSteps::Figures& figures) {
   if (figures.examples < 0 || figures.examples > kMaxStepExamples) {
     return absl::InvalidArgumentError(absl::StrCat("push: ", figures.examples,
                                                    " examples; wanted 0 to ",
@@ -56,20 +56,37 @@ absl::Status ProgramSteps::Enter(const EnterEpoch& epoch) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
-    int64_t step, const StepGrant& grant) {
-  has_last_ = false;
+void ProgramSteps::MakeOffer(int64_t step, const StepGrant& grant) {
+  has_last_ = has_figures_ = false;
   absl::MutexLock lock(&mu_);
-  if (!stopped_) {
-    offer_ = next_;
-    has_values_ = true;
-    offer_->step = step;
-    offer_->model_epoch = model_epoch_;
-    offer_->leases = grant.leases;
-    options_.clock->Await(
-        &mu_, absl::Condition(this, &ProgramSteps::IsGivenOrStopped),
-        absl::InfiniteDuration());
+  early_ = {};
+  early_.gradients.resize(options_.tensors.size());
+  if (stopped_) return;
+  offer_ = next_;
+  has_values_ = true;
+  offer_->step = step;
+  offer_->model_epoch = model_epoch_;
+  offer_->leases = grant.leases;
+}
+
+ProgramSteps::Early ProgramSteps::AwaitEarly() {
+  absl::MutexLock lock(&mu_);
+  options_.clock->Await(
+      &mu_, absl::Condition(this, &ProgramSteps::IsAnyGivenOrStopped),
+      absl::InfiniteDuration());
+  if (given_.has_value() || stopped_) return {};
+  Early early = early_;
+  early_.unseen.clear();
+  return early;
+}
+
+absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
+    int64_t step, const StepToken& token) {
+  for (Early early = AwaitEarly(); !early.unseen.empty();
+       early = AwaitEarly()) {
+    PushEarly(early, token);
   }
+  absl::MutexLock lock(&mu_);
   offer_.reset();
   if (!given_.has_value()) {
     return StoppedError(
@@ -81,19 +98,43 @@ absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
   return *std::exchange(given_, std::nullopt);
 }
 
-void ProgramSteps::Use(const Given& given, const StepToken& token) {
-  options_.exchange->PushFrom(given.gradients);
-  tower_.gradients.assign(given.gradients.begin(), given.gradients.end());
-  for (size_t i = 0; i < given.gradients.size(); ++i) {
-    options_.tensors[i].gradient = given.gradients[i];
+void ProgramSteps::PushEarly(const Early& early, const StepToken& token) {
+  if (!has_figures_) {
+    UseFigures(*early.figures, token);
+    std::vector<absl::Span<float>> gradients;
+    for (const StepTensor& tensor : options_.tensors) {
+      // Where it will lie is not known yet.
+      gradients.emplace_back(nullptr, NumElements(tensor.shape));
+    }
+    options_.exchange->PushFrom(std::move(gradients));
+    // The program is to give the rest, whatever ails the push; Send finds it
+    // again.
+    options_.exchange->OnForward(/*loss=*/0).IgnoreError();
   }
+  for (const int tensor : early.unseen) {
+    options_.exchange->PushFrom(tensor, early.gradients[tensor]);
+    options_.exchange->OnGradient(tensor);
+  }
+}
+
+void ProgramSteps::UseGradients(
+    const std::vector<absl::Span<float>>& gradients) {
+  options_.exchange->PushFrom(gradients);
+  tower_.gradients.assign(gradients.begin(), gradients.end());
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    options_.tensors[i].gradient = gradients[i];
+  }
+}
+
+void ProgramSteps::UseFigures(const Figures& figures, const StepToken& token) {
+  if (std::exchange(has_figures_, true)) return;
   if (token.has_counts()) {
     StepCounts counts = token.counts();
     counts.set_steps(counts.steps() + 1);
-    counts.set_examples(counts.examples() + given.figures.examples);
+    counts.set_examples(counts.examples() + figures.examples);
     options_.exchange->SetCounts(std::move(counts));
   }
-  const double factor = given.figures.learning_rate_factor;
+  const double factor = figures.learning_rate_factor;
   if (factor == 1) return;
   const double of_job =
       token.learning_rate_factor() == 0 ? 1 : token.learning_rate_factor();
@@ -110,6 +151,7 @@ ComputedStep ProgramSteps::Computed(const StepReport& report) const {
   computed.examples = report.examples;
   computed.tensors = options_.tensors;
   computed.towers = absl::MakeConstSpan(&tower_, 1);
+  options_.exchange->Describe(&computed);
   return computed;
 }
 
@@ -140,9 +182,11 @@ absl::StatusOr<StepReport> ProgramSteps::Run(int64_t step,
   RETURN_IF_ERROR(exchange.Prepare({}, grant.token).status());
   RETURN_IF_ERROR(exchange.OnComputed(absl::OkStatus(), &times));
   times.compute_begun = Now();
-  ASSIGN_OR_RETURN(const Given given, AwaitGradients(step, grant));
+  MakeOffer(step, grant);
+  ASSIGN_OR_RETURN(const Given given, AwaitGradients(step, grant.token));
   times.computed = Now();
-  Use(given, grant.token);
+  UseFigures(given.figures, grant.token);
+  UseGradients(given.gradients);
   report.examples = tower_.examples = given.figures.examples;
   report.correct = tower_.correct = given.figures.correct;
   report.loss = tower_.loss = given.figures.loss;
@@ -220,39 +264,92 @@ bool ProgramSteps::has_values() const {
   return has_values_;
 }
 
+absl::Status ProgramSteps::CheckGradient(size_t tensor,
+                                         absl::Span<float> gradient) const {
+  const StepTensor& of = options_.tensors[tensor];
+  const int64_t wanted = NumElements(of.shape);
+  if (static_cast<int64_t>(gradient.size()) == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("push: the gradient of '", of.name, "' has ",
+                   gradient.size(), " values; wanted ", wanted, ", shape [",
+                   absl::StrJoin(of.shape, ","), "]"));
+}
+
 absl::Status ProgramSteps::CheckGradients(
     absl::Span<const absl::Span<float>> gradients) const {
-  const std::vector<StepTensor>& tensors = options_.tensors;
-  if (gradients.size() != tensors.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("push: ", gradients.size(), " gradients; wanted ",
-                     tensors.size(), ", one a tensor"));
+  const size_t wanted = options_.tensors.size();
+  if (gradients.size() != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("push: ", gradients.size(),
+                                                   " gradients; wanted ",
+                                                   wanted, ", one a tensor"));
   }
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const int64_t wanted = NumElements(tensors[i].shape);
-    if (static_cast<int64_t>(gradients[i].size()) == wanted) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("push: the gradient of '", tensors[i].name, "' has ",
-                     gradients[i].size(), " values; wanted ", wanted,
-                     ", shape [", absl::StrJoin(tensors[i].shape, ","), "]"));
+  for (size_t i = 0; i < wanted; ++i) {
+    RETURN_IF_ERROR(CheckGradient(i, gradients[i]));
   }
   return absl::OkStatus();
+}
+
+absl::Status ProgramSteps::CheckFigures(const Figures& figures) const {
+  RETURN_IF_ERROR(CheckRanges(figures));
+  if (!is_shown_) {
+    return absl::FailedPreconditionError(
+        "push: no step is wanted; wait for one first");
+  }
+  return CheckSame(figures);
+}
+
+absl::Status ProgramSteps::CheckSame(const Figures& figures) const {
+  if (!early_.figures.has_value()) return absl::OkStatus();
+  const Figures& first = *early_.figures;
+  if (figures.examples == first.examples &&
+      figures.learning_rate_factor == first.learning_rate_factor) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "push: ", figures.examples, " examples and learning_rate_factor ",
+      figures.learning_rate_factor,
+      "; the first gradient of the step has left "
+      "with ",
+      first.examples, " and ", first.learning_rate_factor,
+      ": say the same of all, or push the gradients together"));
 }
 
 absl::Status ProgramSteps::Give(std::vector<absl::Span<float>> gradients,
                                 const Figures& figures) {
   RETURN_IF_ERROR(CheckGradients(gradients));
-  RETURN_IF_ERROR(CheckFigures(figures));
   absl::MutexLock lock(&mu_);
-  if (!is_shown_) {
-    return absl::FailedPreconditionError(
-        "push: no step is wanted; wait for one first");
-  }
+  RETURN_IF_ERROR(CheckFigures(figures));
   is_shown_ = false;
   // Withdrawn: the program is about to hear of the end.
   if (!offer_.has_value()) return absl::OkStatus();
   offer_.reset();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const absl::Span<float> early = early_.gradients[i];
+    if (early.data() != nullptr) gradients[i] = early;
+  }
   given_ = Given{std::move(gradients), figures};
+  return absl::OkStatus();
+}
+
+absl::Status ProgramSteps::GiveEarly(int tensor, absl::Span<float> gradient,
+                                     const Figures& figures) {
+  const int tensors = static_cast<int>(options_.tensors.size());
+  if (tensor < 0 || tensor >= tensors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "push: tensor ", tensor, "; wanted one from 0 to ", tensors - 1));
+  }
+  RETURN_IF_ERROR(CheckGradient(tensor, gradient));
+  absl::MutexLock lock(&mu_);
+  RETURN_IF_ERROR(CheckFigures(figures));
+  if (!offer_.has_value()) return absl::OkStatus();
+  if (early_.gradients[tensor].data() != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("push: the gradient of '", options_.tensors[tensor].name,
+                     "' was given before in this step; wanted it once"));
+  }
+  early_.gradients[tensor] = gradient;
+  early_.unseen.push_back(tensor);
+  if (!early_.figures.has_value()) early_.figures = figures;
   return absl::OkStatus();
 }
 

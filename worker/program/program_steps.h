@@ -31,6 +31,9 @@ namespace muster {
 //     ...                                  // compute from the values
 //     RETURN_IF_ERROR(steps.Give(gradients, figures));
 //   }
+//
+// A gradient that is final while others are computed may be given before them,
+// by GiveEarly: it leaves as a layer's does in mid-backward (PsExchange).
 class ProgramSteps : public StepRunner {
  public:
   enum class State { kWaiting, kStep, kOver };
@@ -112,8 +115,16 @@ class ProgramSteps : public StepRunner {
   // Without effect if the offer was withdrawn meanwhile. Errors:
   // InvalidArgument for sizes and figures that cannot be (the same offer
   // stays); FailedPrecondition if the last Await has not returned kStep.
+  // A gradient that was given early is where it was then.
   absl::Status Give(std::vector<absl::Span<float>> gradients,
                     const Figures& figures) ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives one gradient of the step before the others, and returns at once; as
+  // Give otherwise. The step's values of that tensor are read no more: those of
+  // the next step may come there. `figures`: the examples and the factor of the
+  // learning rate are those that Give will say, the others are not read.
+  // Errors: as Give's; InvalidArgument for one that was given.
+  absl::Status GiveEarly(int tensor, absl::Span<float> gradient,
+                         const Figures& figures) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Given {
@@ -121,20 +132,46 @@ class ProgramSteps : public StepRunner {
     Figures figures;
   };
 
-  // Offers the step, and waits for its gradients. Errors: stopped.
-  absl::StatusOr<Given> AwaitGradients(int64_t step, const StepGrant& grant)
+  // What was given before the rest of its step.
+  struct Early {
+    // By tensor; without memory where none was given.
+    std::vector<absl::Span<float>> gradients;
+    // Those that the session's thread has not seen.
+    std::vector<int> unseen;
+    // None: nothing was given.
+    std::optional<Figures> figures;
+  };
+
+  // Offers the step.
+  void MakeOffer(int64_t step, const StepGrant& grant) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits for the offer's gradients; those that come early leave meanwhile.
+  // Errors: stopped.
+  absl::StatusOr<Given> AwaitGradients(int64_t step, const StepToken& token)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Lets exchange and hooks find what was given.
-  void Use(const Given& given, const StepToken& token);
+  // Waits for gradients that are given early; none: all are given, or stopped.
+  Early AwaitEarly() ABSL_LOCKS_EXCLUDED(mu_);
+  // Lets them leave, if the exchange does.
+  void PushEarly(const Early& early, const StepToken& token);
+  // Lets the push say what the step is.
+  void UseFigures(const Figures& figures, const StepToken& token);
+  // Lets exchange and hooks find the gradients.
+  void UseGradients(const std::vector<absl::Span<float>>& gradients);
   ComputedStep Computed(const StepReport& report) const;
+  absl::Status CheckGradient(size_t tensor, absl::Span<float> gradient) const;
   absl::Status CheckGradients(
       absl::Span<const absl::Span<float>> gradients) const;
+  // Can the figures be, of the step that is offered?
+  absl::Status CheckFigures(const Figures& figures) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The same, of a step of which gradients were given early.
+  absl::Status CheckSame(const Figures& figures) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the step that was pushed.
   absl::StatusOr<StepReport> Conclude(StepReport report,
                                       absl::StatusOr<StepResult> result);
   void GiveUpUnfinished();
-  bool IsGivenOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return given_.has_value() || stopped_;
+  bool IsAnyGivenOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return given_.has_value() || !early_.unseen.empty() || stopped_;
   }
   bool IsOfferedOrOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return offer_.has_value() || over_;
@@ -150,11 +187,14 @@ class ProgramSteps : public StepRunner {
   std::optional<StepReport> unfinished_;
   // The program, as hooks see a worker's only tower.
   TowerStep tower_;
+  // The step's push knows its figures.
+  bool has_figures_ = false;
 
   mutable absl::Mutex mu_;
   // The step that the program is to compute; none: it has none, or gave it.
   std::optional<Offer> offer_ ABSL_GUARDED_BY(mu_);
   std::optional<Given> given_ ABSL_GUARDED_BY(mu_);
+  Early early_ ABSL_GUARDED_BY(mu_);
   // The next offer, as far as it is known: the fate of the step before.
   Offer next_ ABSL_GUARDED_BY(mu_);
   // The last Await has returned kStep.

@@ -145,6 +145,15 @@ int64_t muster_rows(muster_job* job, int ahead, int64_t* rows, int64_t size,
 int muster_push(muster_job* job, const float* const* gradients,
                 const muster_report* report);
 
+/* Gives one gradient of the step before the others, as soon as it is final: it
+ * leaves while those are computed. Its memory is read, and that of the tensor's
+ * value may be written, from now on; muster_push, which gives the rest, does
+ * not look at gradients[tensor]. Of the report `examples` and
+ * `learning_rate_factor` are read, and muster_push must say the same. From any
+ * thread, if muster_push comes after its return. REQUIRES: MUSTER_STEP. */
+int muster_push_tensor(muster_job* job, int tensor, const float* gradient,
+                       const muster_report* report);
+
 /* Takes no more steps: with signal 0 this worker is done, and the chief ends
  * the job when all are; else as the signal of a worker (drain; the chief saves
  * and ends the job). muster_await comes to MUSTER_OVER. */

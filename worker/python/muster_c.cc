@@ -276,6 +276,18 @@ absl::Status GiveStep(muster_job* job, const float* const* gradients,
   return job->task->steps().Give(std::move(spans), FiguresOf(report));
 }
 
+absl::Status GiveTensor(muster_job* job, int tensor, const float* gradient,
+                        const muster_report* report) {
+  RETURN_IF_ERROR(CheckGiven("job", job));
+  RETURN_IF_ERROR(CheckGiven("gradient", gradient));
+  const auto tensors = static_cast<int>(job->sizes.size());
+  // One that is not there has no size, and is refused by its number.
+  const int64_t size = tensor >= 0 && tensor < tensors ? job->sizes[tensor] : 0;
+  return job->task->steps().GiveEarly(
+      tensor, absl::MakeSpan(const_cast<float*>(gradient), size),
+      FiguresOf(report));
+}
+
 absl::StatusOr<std::unique_ptr<muster_reader>> OpenReader(const char* spec) {
   RETURN_IF_ERROR(CheckGiven("spec", spec));
   SetUpOnce();
@@ -390,6 +402,12 @@ int muster_push(muster_job* job, const float* const* gradients,
                 const muster_report* report) {
   return muster::KindOf(
       muster::Guard([&] { return muster::GiveStep(job, gradients, report); }));
+}
+
+int muster_push_tensor(muster_job* job, int tensor, const float* gradient,
+                       const muster_report* report) {
+  return muster::KindOf(muster::Guard(
+      [&] { return muster::GiveTensor(job, tensor, gradient, report); }));
 }
 
 int muster_stop(muster_job* job, int signal) {

@@ -22,6 +22,20 @@ void PsExchange::PushFrom(std::vector<absl::Span<float>> gradients) {
   for (const absl::Span<const float> gradient : options_.gradients) {
     views_.push_back(ViewOf(gradient));
   }
+  for (size_t i = 0; push_ != nullptr && i < views_.size(); ++i) {
+    Place(static_cast<int>(i));
+  }
+}
+
+void PsExchange::PushFrom(int parameter, absl::Span<float> gradient) {
+  options_.gradients[parameter] = gradient;
+  views_[parameter] = ViewOf(absl::Span<const float>(gradient));
+  if (push_ != nullptr) Place(parameter);
+}
+
+void PsExchange::Place(int parameter) {
+  if (push_->is_released(parameter)) return;
+  push_->Place(parameter, views_[parameter]);
 }
 
 void PsExchange::Enter(int64_t model_epoch,

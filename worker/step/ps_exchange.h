@@ -31,7 +31,7 @@ class PsExchange : public StepExchange {
   struct Options {
     // Outlives the exchange.
     ParameterClient* client = nullptr;
-    // The same in every step; one a tensor.
+    // One a tensor; the same in every step but for PushFrom.
     std::vector<absl::Span<float>> gradients;
     // REQUIRES: nobody changes a gradient when it was heard of.
     bool early = false;
@@ -60,9 +60,11 @@ class PsExchange : public StepExchange {
   absl::Status OnComputed(const absl::Status& computed,
                           StepTimes* times) override;
   void Describe(ComputedStep* computed) const override;
-  // From now on pushes these, one a tensor, instead of options.gradients. Not
-  // between Send and EndStep.
+  // From now on pushes these, one a tensor, instead of options.gradients; what
+  // has left in this step has left. Not between Send and EndStep.
   void PushFrom(std::vector<absl::Span<float>> gradients);
+  // The same for one, whose OnGradient may follow.
+  void PushFrom(int parameter, absl::Span<float> gradient);
   absl::Status Send() override;
   absl::StatusOr<StepResult> Finish() override;
   bool may_resume() const override {
@@ -81,6 +83,9 @@ class PsExchange : public StepExchange {
   absl::Status BeginPush();
 
  private:
+  // Lets the push know where a gradient lies that has not left.
+  void Place(int parameter);
+
   Options options_;
   // The gradients.
   std::vector<TensorView> views_;

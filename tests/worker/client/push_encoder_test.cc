@@ -155,9 +155,9 @@ TEST_F(PushEncoderTest, WithoutErrorFeedbackNothingIsOwed) {
   model_.tensors[0].set_shape(0, 36);
   model_.plan =
       PlanTransfer(model_.tensors, {{{0, 0, 36}}}, {kMaxPartBytes}).value();
+  const std::vector<TensorView> views = {ViewOf(absl::MakeConstSpan(values))};
   for (int step = 1; step <= 3; ++step) {
-    const auto encoded =
-        plain.Begin(step, model_, {ViewOf(absl::MakeConstSpan(values))});
+    const auto encoded = plain.Begin(step, model_, views);
     float first;
     codec_->Decode(plain.Part(encoded.get(), 0, 0).data, 1, &first);
     EXPECT_EQ(first, kSent);
@@ -180,7 +180,7 @@ TEST_F(PushEncoderTest, BytesThatAreHeldDoNotChange) {
   EXPECT_EQ(std::string(place, bytes.size()), bytes);
 }
 
-// So a push may begin before its gradients are computed.
+// So a push may begin before its gradients are computed, and placed.
 TEST_F(PushEncoderTest, AGradientIsReadWhenItsPartIsFirstAskedFor) {
   std::vector<TensorView> views;
   for (const std::vector<float>& gradient : gradients_) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -17,13 +18,18 @@ using ::testing::Each;
 class ProgramExchangeTest : public ::testing::Test {
  protected:
   void Make(const ReplicationSpec& replication) {
+    TrainingSpec training;
+    *training.mutable_replication() = replication;
+    Make(training);
+  }
+  void Make(const TrainingSpec& training) {
     ASSERT_THAT(model_.Load(), IsOk());
-    exchange_ = MakeProgramExchange(model_.client(), replication,
-                                    model_.values(), SystemClock());
+    exchange_ = MakeProgramExchange(model_.client(), training, model_.values(),
+                                    SystemClock());
   }
   // Pushes `gradient` to each value; returns how many pulls that took.
   int64_t Step(const StepToken& token, float gradient) {
-    const int64_t pulls = model_.shard().pulls();
+    const int64_t pulls = model_.pulls();
     w_.assign(4, gradient);
     mean_.assign(3, gradient);
     exchange_->BeginStep(++step_, token);
@@ -34,7 +40,21 @@ class ProgramExchangeTest : public ::testing::Test {
     EXPECT_THAT(exchange_->Send(), IsOk());
     EXPECT_THAT(exchange_->Finish(), IsOk());
     exchange_->EndStep();
-    return model_.shard().pulls() - pulls;
+    return model_.pulls() - pulls;
+  }
+
+  // Whether the gradient of "w" leaves when it is heard of.
+  bool HasLeftEarly(float gradient) {
+    w_.assign(4, gradient);
+    exchange_->BeginStep(++step_, {});
+    EXPECT_THAT(exchange_->Prepare({}, {}), IsOk());
+    exchange_->PushFrom({absl::MakeSpan(w_), absl::MakeSpan(mean_)});
+    EXPECT_THAT(exchange_->OnForward(0), IsOk());
+    exchange_->OnGradient(0);
+    ComputedStep computed;
+    exchange_->Describe(&computed);
+    exchange_->EndStep();
+    return computed.push_begun;
   }
 
   ProgramModel model_;
@@ -43,7 +63,7 @@ class ProgramExchangeTest : public ::testing::Test {
  private:
   int64_t step_ = 0;
   std::vector<float> w_;
-  std::vector<float> mean_;
+  std::vector<float> mean_ = std::vector<float>(3);
 };
 
 TEST_F(ProgramExchangeTest, Asynchronous_APushBringsTheNextStepsValues) {
@@ -55,6 +75,20 @@ TEST_F(ProgramExchangeTest, Asynchronous_APushBringsTheNextStepsValues) {
   EXPECT_EQ(Step({}, 4), 0);
   EXPECT_THAT(model_.w, Each(7));
   EXPECT_THAT(model_.mean, Each(6));
+}
+
+TEST_F(ProgramExchangeTest, EarlyGradient_WaitsWhereHooksLookAtValues) {
+  for (const bool looks : {false, true}) {
+    TrainingSpec training;
+    training.mutable_replication()->mutable_async();
+    training.mutable_summary()->set_histograms_every_steps(looks ? 1 : 0);
+    Make(training);
+    EXPECT_EQ(HasLeftEarly(2), !looks);
+    EXPECT_EQ(HasLeftEarly(std::numeric_limits<float>::quiet_NaN()), false);
+    training.mutable_non_finite()->set_allow(true);
+    Make(training);
+    EXPECT_EQ(HasLeftEarly(std::numeric_limits<float>::quiet_NaN()), !looks);
+  }
 }
 
 TEST_F(ProgramExchangeTest, Synchronous_EachStepPullsForItsRound) {

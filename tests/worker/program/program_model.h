@@ -23,6 +23,8 @@ class ProgramModel {
  public:
   ProgramModel() {
     ParameterClient::Options options;
+    // Each tensor is a part.
+    options.max_part_bytes = 4;
     options.ps_names = {"/job:ps/task:0"};
     options.clock = SystemClock();
     // A transfer that fails has failed.
@@ -56,6 +58,8 @@ class ProgramModel {
   static constexpr uint64_t kIncarnation = 11;
 
   FakeShard& shard() { return shard_; }
+  // Pulls of both tensors.
+  int64_t pulls() const { return shard_.pulls() / 2; }
   ParameterClient* client() { return client_.get(); }
   // The program's own tensors.
   std::vector<float> w = std::vector<float>(4, -7.0f);

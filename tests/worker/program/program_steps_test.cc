@@ -37,10 +37,10 @@ class ProgramStepsTest : public ::testing::Test {
   void SetUp() override { Make(); }
   void Make() {
     ASSERT_THAT(model_.Load(), IsOk());
-    ReplicationSpec replication;
-    replication.mutable_async();
-    exchange_ = MakeProgramExchange(model_.client(), replication,
-                                    model_.values(), SystemClock());
+    TrainingSpec training;
+    training.mutable_replication()->mutable_async();
+    exchange_ = MakeProgramExchange(model_.client(), training, model_.values(),
+                                    SystemClock());
     ProgramSteps::Options options;
     options.exchange = exchange_.get();
     options.client = model_.client();
@@ -73,6 +73,27 @@ class ProgramStepsTest : public ::testing::Test {
     mean_.assign(3, gradient);
     return steps_->Give({absl::MakeSpan(w_), absl::MakeSpan(mean_)}, figures);
   }
+  // Takes a step, whose values are those of the shard.
+  void AwaitNextValues() {
+    before_push_ = [](const ComputedStep&) { return PushDecision::kPush; };
+    auto report = Begin(2);
+    AwaitOffer();
+    EXPECT_EQ(model_.w, model_.OnShard("w"));
+    EXPECT_EQ(model_.mean, model_.OnShard("mean"));
+    EXPECT_THAT(Give(0), IsOk());
+    EXPECT_THAT(report.get(), IsOk());
+  }
+  // Gives that of "w" alone.
+  absl::Status GiveEarly(float gradient, ProgramSteps::Figures figures = {}) {
+    early_.assign(4, gradient);
+    return steps_->GiveEarly(0, absl::MakeSpan(early_), figures);
+  }
+  // Returns when "w" has this value on the shard.
+  void AwaitOnShard(float value) {
+    while (model_.OnShard("w") != std::vector<float>(4, value)) {
+      std::this_thread::yield();
+    }
+  }
   // A whole step.
   Report Step(int64_t step, float gradient, ProgramSteps::Figures figures = {},
               ProgramSteps::Offer* offer = nullptr) {
@@ -92,6 +113,7 @@ class ProgramStepsTest : public ::testing::Test {
   };
   std::vector<float> w_;
   std::vector<float> mean_;
+  std::vector<float> early_;
 };
 
 TEST_F(ProgramStepsTest, AnOfferStaysUntilItsGradientsAreGiven) {
@@ -155,12 +177,12 @@ TEST_F(ProgramStepsTest, ValuesAreThereBeforeTheOfferAndStayUntilGive) {
 
 TEST_F(ProgramStepsTest, AnswersToThePushAreTheNextOffersValues) {
   ASSERT_THAT(Step(1, 2), IsOk());
-  const int64_t pulls = model_.shard().pulls();
+  const int64_t pulls = model_.pulls();
   auto report = Begin(2);
   AwaitOffer();
   EXPECT_THAT(model_.w, Each(3));
   EXPECT_THAT(model_.mean, Each(2));
-  EXPECT_EQ(model_.shard().pulls(), pulls);
+  EXPECT_EQ(model_.pulls(), pulls);
   ASSERT_THAT(Give(2), IsOk());
   ASSERT_THAT(report.get(), IsOk());
 }
@@ -174,6 +196,137 @@ TEST_F(ProgramStepsTest, GradientsMayLieElsewhereInEachStep) {
               IsOk());
   ASSERT_THAT(report.get(), IsOk());
   EXPECT_THAT(model_.OnShard("w"), Each(7));
+}
+
+TEST_F(ProgramStepsTest, AnEarlyGradient_LeavesBeforeTheOthersAndOnce) {
+  auto report = Begin(1);
+  AwaitOffer();
+  ASSERT_THAT(GiveEarly(2), IsOk());
+  AwaitOnShard(3);
+  EXPECT_THAT(model_.OnShard("mean"), Each(0));
+  before_push_ = [this](const ComputedStep& computed) {
+    EXPECT_TRUE(computed.push_begun);
+    EXPECT_EQ(computed.tensors[0].gradient.data(), early_.data());
+    return PushDecision::kPush;
+  };
+  ASSERT_THAT(Give(4), IsOk());
+  ASSERT_THAT(report.get(), IsOk());
+  EXPECT_THAT(model_.OnShard("w"), Each(3)) << "the one that was given early";
+  EXPECT_THAT(model_.OnShard("mean"), Each(4));
+  AwaitNextValues();
+  EXPECT_THAT(model_.w, Each(3));
+}
+
+TEST_F(ProgramStepsTest, AllGradientsEarly_WaitForTheFigures) {
+  auto report = Begin(1);
+  AwaitOffer();
+  mean_.assign(3, 2);
+  ASSERT_THAT(GiveEarly(2), IsOk());
+  ASSERT_THAT(steps_->GiveEarly(1, absl::MakeSpan(mean_), {}), IsOk());
+  AwaitOnShard(3);
+  ProgramSteps::Figures figures;
+  figures.loss = 0.5;
+  ASSERT_THAT(Give(2, figures), IsOk());
+  const Report pushed = report.get();
+  ASSERT_THAT(pushed, IsOk());
+  EXPECT_EQ(pushed->loss, 0.5);
+}
+
+TEST_F(ProgramStepsTest, AnEarlyGradientThatIsNotFinite_WaitsForTheGuard) {
+  before_push_ = [](const ComputedStep& computed) {
+    EXPECT_FALSE(computed.push_begun);
+    return PushDecision::kRefuse;
+  };
+  auto report = Begin(1);
+  AwaitOffer();
+  ASSERT_THAT(GiveEarly(kNan), IsOk());
+  ASSERT_THAT(Give(2), IsOk());
+  ASSERT_THAT(report.get(), IsOk());
+  EXPECT_THAT(model_.OnShard("w"), Each(1));
+}
+
+TEST_F(ProgramStepsTest, AStepRefusedAfterAnEarlyGradient_PullsTheNextValues) {
+  before_push_ = [](const ComputedStep&) { return PushDecision::kRefuse; };
+  auto report = Begin(1);
+  AwaitOffer();
+  ASSERT_THAT(GiveEarly(2), IsOk());
+  AwaitOnShard(3);
+  ASSERT_THAT(Give(2), IsOk());
+  ASSERT_THAT(report.get(), IsOk());
+  EXPECT_THAT(model_.OnShard("mean"), Each(0));
+  AwaitNextValues();
+  EXPECT_THAT(model_.w, Each(3));
+  EXPECT_THAT(model_.mean, Each(0));
+}
+
+TEST_F(ProgramStepsTest, AnEarlyGradient_IsResumedWithTheOthers) {
+  auto begun = Begin(1);
+  AwaitOffer();
+  ASSERT_THAT(GiveEarly(2), IsOk());
+  AwaitOnShard(3);
+  model_.shard().FailWith(absl::UnavailableError("lost"));
+  ASSERT_THAT(Give(2), IsOk());
+  EXPECT_THAT(begun.get(), StatusIs(absl::StatusCode::kUnavailable));
+  model_.shard().FailWith(absl::OkStatus());
+  ASSERT_THAT(Enter(/*model_epoch=*/1, /*is_new=*/false), IsOk());
+  ASSERT_THAT(steps_->Resume(), IsOk());
+  EXPECT_THAT(model_.OnShard("w"), Each(3));
+  EXPECT_THAT(model_.OnShard("mean"), Each(2));
+}
+
+TEST_F(ProgramStepsTest, EarlyFigures_AreThoseOfAllParts) {
+  token_.mutable_counts()->set_steps(7);
+  auto report = Begin(1);
+  AwaitOffer();
+  ProgramSteps::Figures figures;
+  figures.examples = 3;
+  figures.learning_rate_factor = 0.5;
+  ASSERT_THAT(GiveEarly(2, figures), IsOk());
+  AwaitOnShard(3);
+  EXPECT_EQ(model_.shard().learning_rate_factor(), 0.5);
+  const auto refused =
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("the first gradient of the step has left with 3 and "
+                         "0.5"));
+  figures.examples = 4;
+  EXPECT_THAT(Give(2, figures), refused);
+  figures.examples = 3;
+  figures.learning_rate_factor = 1;
+  EXPECT_THAT(Give(2, figures), refused);
+  figures.learning_rate_factor = 0.5;
+  ASSERT_THAT(Give(2, figures), IsOk());
+  ASSERT_THAT(report.get(), IsOk());
+  ASSERT_THAT(Step(2, 2), IsOk()) << "nothing of the step before is left";
+  EXPECT_EQ(model_.shard().learning_rate_factor(), 0);
+}
+
+TEST_F(ProgramStepsTest, AnEarlyGradientThatCannotBe_IsRefusedByName) {
+  EXPECT_THAT(GiveEarly(2), StatusIs(absl::StatusCode::kFailedPrecondition));
+  auto report = Begin(1);
+  AwaitOffer();
+  ASSERT_THAT(GiveEarly(2), IsOk());
+  EXPECT_THAT(GiveEarly(2), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     HasSubstr("'w' was given before")));
+  EXPECT_THAT(steps_->GiveEarly(1, absl::MakeSpan(early_), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'mean' has 4 values; wanted 3")));
+  EXPECT_THAT(steps_->GiveEarly(2, absl::MakeSpan(early_), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("tensor 2; wanted one from 0 to 1")));
+  ASSERT_THAT(Give(2), IsOk());
+  ASSERT_THAT(report.get(), IsOk());
+}
+
+TEST_F(ProgramStepsTest, StopWaiting_GivesUpWhatHasNotLeft) {
+  auto begun = Begin(1);
+  AwaitOffer();
+  ASSERT_THAT(GiveEarly(2), IsOk());
+  AwaitOnShard(3);
+  steps_->StopWaiting();
+  EXPECT_TRUE(IsStopped(begun.get().status()));
+  EXPECT_THAT(GiveEarly(2), IsOk()) << "the program could not know";
+  EXPECT_THAT(Give(2), IsOk());
+  EXPECT_THAT(model_.OnShard("mean"), Each(0));
 }
 
 TEST_F(ProgramStepsTest, AFailedPush_IsResumedFromTheSameGradients) {

@@ -1,7 +1,6 @@
 """A muster Job whose ps tasks are NumPy, in this process, for one worker."""
 
 import ctypes
-import math
 
 import numpy
 
@@ -38,6 +37,10 @@ class FakeJob:
         # how many examples.
         self.pushes = []
         self.examples = []
+        # Gradients of the current step that were given early, by index; the
+        # names of those of each push, in order.
+        self.early = {}
+        self.lefts = []
         self.names = []
         self.states = []
         self.arguments = None
@@ -69,25 +72,41 @@ class FakeJob:
         for memory, value in zip(self._memory, self.values):
             memory[...] = value
 
-    def push(self, pointers, loss=math.nan, examples=-1, correct=-1,
-             rate_factor=1.0):
-        del correct
+    def push_tensor(self, index, address, kept, examples=-1, rate_factor=1.0):
+        del kept, examples
+        value = self.values[index]
+        self.early[index] = array_at(address, value.shape).copy()
+        self._apply(index, self.early[index], rate_factor)
+        # As early as can be.
+        self._memory[index][...] = value
+
+    def push_from(self, pointers, kept, loss, examples, rate_factor):
+        del kept
         if not self._is_wanted:
             raise ConfigError("no step is wanted")
+        self.lefts.append([self.names[index] for index in self.early])
         gradients = [
             None if pointer is None else array_at(pointer, value.shape).copy()
             for pointer, value in zip(pointers, self.values)]
+        for index, gradient in self.early.items():
+            gradients[index] = gradient
         self.pushes.append((dict(zip(self.names, gradients)), loss,
                             rate_factor))
         self.examples.append(examples)
-        for value, rule, gradient in zip(self.values, self._rules, gradients):
-            if gradient is None:
-                gradient = numpy.zeros_like(value)
-            if rule is None:
-                value += gradient
-            else:
-                rule.apply(value, gradient, rate_factor)
+        for index, gradient in enumerate(gradients):
+            if index not in self.early:
+                self._apply(index, gradient, rate_factor)
+        self.early = {}
         self._is_wanted = False
+
+    def _apply(self, index, gradient, rate_factor):
+        value, rule = self.values[index], self._rules[index]
+        if gradient is None:
+            gradient = numpy.zeros_like(value)
+        if rule is None:
+            value += gradient
+        else:
+            rule.apply(value, gradient, rate_factor)
 
     def rows(self, ahead=0):
         if self._leases is None:

@@ -110,6 +110,13 @@ class FakeLibrary:
         self.pushed.append(arrays)
         return _library.OK
 
+    def muster_push_tensor(self, job, tensor, gradient, report):
+        assert self.is_offered
+        return self._called(
+            "push_tensor", tensor,
+            array_at(gradient, self.shapes[tensor]).tolist(),
+            report._obj.examples, report._obj.learning_rate_factor)
+
     def muster_stop(self, job, signal):
         self.stopped_by = signal
         if signal:

@@ -120,6 +120,7 @@ TEST_F(MusterCTest, Null_IsAConfigurationError) {
   EXPECT_EQ(muster_await(nullptr, 0, nullptr), MUSTER_OVER);
   EXPECT_EQ(muster_rows(nullptr, 0, nullptr, 0, nullptr), -1);
   EXPECT_EQ(muster_push(nullptr, nullptr, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_push_tensor(nullptr, 0, w_, nullptr), MUSTER_ERROR_CONFIG);
   EXPECT_EQ(muster_stop(nullptr, 0), MUSTER_ERROR_CONFIG);
   EXPECT_EQ(muster_save(nullptr), MUSTER_ERROR_CONFIG);
   EXPECT_EQ(muster_log(nullptr, "a", 0), MUSTER_ERROR_CONFIG);
@@ -152,6 +153,12 @@ TEST_F(MusterCTest, JobWithoutItsPs_WaitsAndIsStopped) {
   EXPECT_EQ(step.state, MUSTER_WAITING);
   const float* gradients[] = {w_, nullptr};
   EXPECT_EQ(muster_push(job, gradients, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_push_tensor(job, 0, w_, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("no step is wanted"));
+  EXPECT_EQ(muster_push_tensor(job, 0, nullptr, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "gradient is NULL");
+  EXPECT_EQ(muster_push_tensor(job, 2, w_, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("tensor 2; wanted one from 0 to 1"));
   EXPECT_EQ(muster_rows(job, 0, nullptr, 0, nullptr), -1);
   EXPECT_EQ(muster_log(job, "figure", 1), MUSTER_OK);
   EXPECT_EQ(muster_save(job), MUSTER_OK);

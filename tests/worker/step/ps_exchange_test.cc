@@ -55,8 +55,6 @@ class PsExchangeTest : public ::testing::Test {
   std::vector<float> weights_ = std::vector<float>(2 * kClasses, 1.0f);
   std::vector<float> bias_ = std::vector<float>(kClasses, 2.0f);
   std::unique_ptr<PsExchange> exchange_;
-
- private:
   bool Has(const std::string& tensor, const std::vector<float>& gradient) {
     return tiny_.shard().values(tensor) ==
            std::string(reinterpret_cast<const char*>(gradient.data()),
@@ -103,6 +101,21 @@ TEST_F(PsExchangeTest, ABadGradientHoldsItselfAndAllAfterIt) {
   exchange_->OnGradient(kWeights);
   EXPECT_FALSE(HasLeft());
   EXPECT_FALSE(HasWeights());
+}
+
+TEST_F(PsExchangeTest, AGradientOfAnotherPlaceLeavesFromThere) {
+  std::vector<float> bias(kClasses, 3.0f);
+  std::vector<float> weights(2 * kClasses, 4.0f);
+  exchange_->PushFrom({{nullptr, weights.size()}, {nullptr, bias.size()}});
+  ASSERT_THAT(exchange_->OnForward(0.5), IsOk());
+  exchange_->PushFrom(kBias, absl::MakeSpan(bias));
+  exchange_->OnGradient(kBias);
+  EXPECT_TRUE(Has("logits/bias", bias));
+  exchange_->PushFrom({absl::MakeSpan(weights), absl::MakeSpan(bias_)});
+  ASSERT_THAT(exchange_->Send(), IsOk());
+  ASSERT_THAT(exchange_->Finish(), IsOk());
+  EXPECT_TRUE(Has("logits/weights", weights));
+  EXPECT_TRUE(Has("logits/bias", bias)) << "once";
 }
 
 TEST_F(PsExchangeTest, CountsTheBytesOfBothWays) {

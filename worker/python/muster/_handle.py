@@ -1,7 +1,7 @@
 """A muster_job: the calls of muster.h for it, and the memory that they use."""
 
 import ctypes
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy
 
@@ -31,6 +31,7 @@ class Handle:
         # What libmuster reads and writes stays alive as long as it does.
         self._kept_values: Any = None
         self._kept_gradients: Any = None
+        self._kept_early: List[Any] = []
         self.task = _library.Task()
         self.step = _library.Step()
         self.is_started = False
@@ -61,23 +62,30 @@ class Handle:
                                            ctypes.byref(self.step))
         self.is_offered = state == _library.STEP
         if self.is_offered:
-            self._kept_gradients = None
+            self._forget_gradients()
         elif state == _library.OVER:
             self.close()
             self.words = _library.words()
         return int(state)
 
-    def push(self, addresses: Sequence[Optional[int]], kept: Any,
+    def push(self, pointers: Any, kept: Any,
              report: _library.Report) -> Optional[Error]:
-        """muster_push; `kept` owns the memory at `addresses`. Returns why it
-        was refused, if it was."""
+        """muster_push of a C array of pointers to memory that `kept` owns.
+        Returns why it was refused, if it was."""
         self._kept_gradients = kept
-        kind = self._library.muster_push(self._job, pointers_to(addresses),
+        kind = self._library.muster_push(self._job, pointers,
                                          ctypes.byref(report))
         if kind != _library.OK:
             return of_kind(kind, _library.words())
         self.is_offered = False
         return None
+
+    def push_tensor(self, index: int, address: int, kept: Any,
+                    report: _library.Report) -> None:
+        """muster_push_tensor; `kept` owns the memory at `address`."""
+        self._kept_early.append(kept)
+        self._check(self._library.muster_push_tensor(
+            self._job, index, address, ctypes.byref(report)))
 
     def rows_into(self, ahead: int,
                   rows: numpy.ndarray) -> Optional[Tuple[int, int]]:
@@ -105,7 +113,11 @@ class Handle:
         job, self._job = self._job, None
         self.is_offered = False
         self.exit_code = int(self._library.muster_close(job))
+        self._forget_gradients()
+
+    def _forget_gradients(self) -> None:
         self._kept_gradients = None
+        self._kept_early.clear()
 
     def _check(self, kind: int) -> None:
         if kind != _library.OK:

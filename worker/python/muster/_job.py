@@ -16,7 +16,7 @@ from muster._caller import Caller
 from muster._ends import Sigterm, exit_at_end, kind_of_end, say
 from muster._errors import ConfigError, JobOver, of_exit_code
 from muster._handle import Handle
-from muster._memory import Memory, checked_address
+from muster._memory import Memory, checked_address, pointers_to
 from muster._spec import Rule, Settings, place_text, program_text
 
 # Between two looks for Ctrl-C.
@@ -227,8 +227,7 @@ class Job:
         self._check_started()
         if not self._handle.is_open:
             return
-        if not self._handle.is_offered:
-            raise ConfigError("push: no step is wanted: await_step() first")
+        self._check_offered()
         if len(pointers) != len(self._tensors):
             raise ConfigError("push: wanted gradients of %d parameters, found "
                               "%d" % (len(self._tensors), len(pointers)))
@@ -236,14 +235,39 @@ class Job:
             None if memory is None else checked_address(
                 "gradient of '%s'" % tensor[0], tensor[1], memory, False)
             for tensor, memory in zip(self._tensors, pointers)]
-        if math.isnan(loss):
-            loss, self._loss = self._loss, math.nan
-        error = self._handle.push(
-            addresses, pointers,
-            _library.Report(loss, examples, correct, rate_factor))
-        # Others may have ended the job while this step was computed.
-        if error is not None and self._await(0) == _library.STEP:
-            raise error
+        self._push(pointers_to(addresses), pointers, loss, examples, correct,
+                   rate_factor)
+
+    def push_from(self, pointers: Any, kept: Any, loss: float, examples: int,
+                  rate_factor: float) -> None:
+        """The same, unchecked, from a C array of one pointer a tensor to
+        memory that `kept` owns; for muster.torch."""
+        self._check_caller()
+        if self._handle.is_open:
+            self._check_offered()
+            self._push(pointers, kept, loss, examples, -1, rate_factor)
+
+    def push_tensor(self, index: int, address: int, kept: Any,
+                    examples: int = -1, rate_factor: float = 1.0) -> None:
+        """Gives the gradient of one tensor before the others, and returns at
+        once: it leaves while those are computed. From any thread, before
+        `push`, which does not look at that one any more. The tensor's memory
+        may have the next step's values from now on. Without effect once the
+        job is over.
+
+        Args:
+          index: of the tensor, in the order of `start`.
+          address: of the gradient, as `push` wants it; `kept` owns its memory.
+          examples, rate_factor: those that `push` will say.
+
+        Errors: ConfigError.
+        """
+        self._caller.check_process()
+        if self._handle.is_open:
+            self._check_offered()
+            self._handle.push_tensor(
+                index, address, kept,
+                _library.Report(math.nan, examples, -1, rate_factor))
 
     def rows(self, ahead: int = 0) -> Optional[Tuple[numpy.ndarray, int]]:
         """The rows of the data set that step number `ahead` from now is of, as
@@ -364,6 +388,21 @@ class Job:
         if not self.is_started:
             raise ConfigError("a call for a job that has no parameters yet: "
                               "start() it first")
+
+    def _check_offered(self) -> None:
+        if not self._handle.is_offered:
+            raise ConfigError("push: no step is wanted: await_step() first")
+
+    def _push(self, pointers: Any, kept: Any, loss: float, examples: int,
+              correct: int, rate_factor: float) -> None:
+        if math.isnan(loss):
+            loss, self._loss = self._loss, math.nan
+        error = self._handle.push(
+            pointers, kept,
+            _library.Report(loss, examples, correct, rate_factor))
+        # Others may have ended the job while this step was computed.
+        if error is not None and self._await(0) == _library.STEP:
+            raise error
 
     def _with_epochs(self, epochs: Optional[float]) -> Settings:
         given = self._settings.epochs

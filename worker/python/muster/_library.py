@@ -78,6 +78,8 @@ _FUNCTIONS = {
                                      ctypes.c_int64,
                                      ctypes.POINTER(ctypes.c_int64)]),
     "muster_push": (ctypes.c_int, [_Job, _Pointers, ctypes.POINTER(Report)]),
+    "muster_push_tensor": (ctypes.c_int, [_Job, ctypes.c_int, ctypes.c_void_p,
+                                          ctypes.POINTER(Report)]),
     "muster_stop": (ctypes.c_int, [_Job, ctypes.c_int]),
     "muster_save": (ctypes.c_int, [_Job]),
     "muster_log": (ctypes.c_int, [_Job, ctypes.c_char_p, ctypes.c_double]),

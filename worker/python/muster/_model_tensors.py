@@ -13,8 +13,8 @@ Owners = List[Tuple[torch.nn.Module, str]]
 class ModelTensor:
     """One that a step of this process leaves as it is: a frozen parameter.
 
-    `memory` is what libmuster reads and writes: the tensor's own, else a copy
-    (`is_copied`)."""
+    `memory` is what libmuster reads and writes: the tensor's own, else float32
+    memory of the CPU beside it (`is_copied`)."""
 
     is_state = True
 
@@ -23,31 +23,31 @@ class ModelTensor:
         _check(name, tensor)
         self.name = name
         self.tensor = tensor
-        self._owners = owners
-        self._version = tensor._version
-        values = tensor.detach()
-        self.is_copied = not values.is_contiguous()
-        self.memory = values.contiguous()
-        self._values = values
-        self._address = values.data_ptr()
+        self.owners = owners
+        self.values = tensor.detach()
+        self.is_copied = not is_plain(self.values)
+        self.memory = beside(self.values) if self.is_copied else self.values
+        self.address = self.values.data_ptr()
+        self.strides = self.values.stride()
 
-    def check(self) -> None:
+    def check(self, version: int) -> None:
         """Raises ConfigError if the model has other values than those that
-        the step came with, or trains other tensors than at the start."""
+        the step came with, of this version, or trains other tensors than at
+        the start."""
         if any(module._parameters.get(key) is not self.tensor
-               for module, key in self._owners):
+               for module, key in self.owners):
             raise ConfigError(
                 "step: the model has another tensor as '%s' than at the start: "
                 "load_state_dict(assign=True), and what else replaces "
                 "parameters, belongs before DistributedOptimizer" % self.name)
-        if (self.tensor.data_ptr() != self._address
-                or self.tensor.stride() != self._values.stride()):
+        if (self.tensor.data_ptr() != self.address
+                or self.tensor.stride() != self.strides):
             raise ConfigError(
                 "step: the values of '%s' have moved since the start: do not "
                 "assign to .data, nor move or convert the model, once a job "
                 "has it" % self.name)
         self._check_frozen()
-        if self.tensor._version != self._version:
+        if self.tensor._version != version:
             raise ConfigError(
                 "step: '%s' was written to by this program (load_state_dict, "
                 "clamp_, another optimizer's step, an Embedding's max_norm), "
@@ -67,67 +67,100 @@ class ModelTensor:
                 "step: '%s' is frozen since the start, but has a gradient, "
                 "which is in no update: set its .grad to None" % self.name)
 
-    def settle(self) -> None:
-        """What is written to the tensor from now on is not of the job."""
-        self._version = self.tensor._version
-
-    def receive(self) -> None:
-        """Takes what libmuster has written."""
-        if self.is_copied:
-            self._values.copy_(self.memory)
-
-    def difference(self) -> Optional[torch.Tensor]:
-        """What is pushed, contiguous; None: zeros."""
-        return None
-
-
-class ModelBuffer(ModelTensor):
-    """One that forward passes change, as batch norm's averages, in place or by
-    another tensor: so it has memory of the job's beside it."""
-
-    def __init__(self, name: str, module: torch.nn.Module, key: str) -> None:
-        super().__init__(name, module.get_buffer(key), [])
-        self._module = module
-        self._key = key
-        self.memory = self.memory.clone()
-        self._difference = torch.empty_like(self.memory)
-
-    def check(self) -> None:
-        pass
-
-    def receive(self) -> None:
-        self._module.get_buffer(self._key).copy_(self.memory)
-
-    def difference(self) -> Optional[torch.Tensor]:
-        now = self._module.get_buffer(self._key)
-        if torch.equal(now, self.memory):
-            return None
-        return torch.sub(now, self.memory, out=self._difference)
-
 
 class ModelParameter(ModelTensor):
     """One that a ps task's update rule changes."""
 
     is_state = False
+    _staging: Optional[torch.Tensor] = None
 
-    def __init__(self, name: str, tensor: torch.Tensor, owners: Owners,
-                 weight_decay: float) -> None:
-        super().__init__(name, tensor, owners)
-        self._weight_decay = weight_decay
-        self._sum = torch.empty_like(self.memory) if weight_decay else None
-
-    def difference(self) -> Optional[torch.Tensor]:
-        gradient = self.tensor.grad
-        if gradient is None:
-            return None
+    def staged(self, gradient: torch.Tensor) -> torch.Tensor:
+        """The gradient as it is pushed: where it lies, else copied; from a GPU
+        not before that is synchronized."""
         if gradient.layout is not torch.strided:
             raise ConfigError(
                 "step: the gradient of '%s' is sparse, and a ps applies dense "
                 "ones: make its layer with sparse=False" % self.name)
-        if self._sum is not None:
-            return torch.add(gradient, self._values, alpha=self._weight_decay,
-                             out=self._sum)
-        return gradient.contiguous()
+        if is_plain(gradient):
+            return gradient
+        if self._staging is None:
+            self._staging = beside(gradient)
+        return self._staging.copy_(gradient, non_blocking=True)
+
+
+class ModelBuffers:
+    """Those that forward passes change, as batch norm's averages, in place or
+    by another tensor: so they have memory of the job's beside them, of all in
+    one."""
+
+    def __init__(self, buffers: List["ModelBuffer"]) -> None:
+        size = sum(buffer.tensor.numel() for buffer in buffers)
+        is_pinned = any(buffer.tensor.is_cuda for buffer in buffers)
+        self._places = [(b.module._buffers, b.key) for b in buffers]
+        # What the job has, what the model got of it, and what it has now.
+        self._memory, self._before, self._now, self._difference = (
+            torch.zeros(size, pin_memory=is_pinned) for _ in range(4))
+        self._memories, self._befores, self._nows, self._differences = (
+            _parts(flat, buffers) for flat in (
+                self._memory, self._before, self._now, self._difference))
+        # Those of which the model has less than the job.
+        self._short = [(memory, before, b.tensor.dtype) for memory, before, b
+                       in zip(self._memories, self._befores, buffers)
+                       if b.tensor.dtype is not torch.float32]
+        for buffer, memory in zip(buffers, self._memories):
+            buffer.memory = memory.copy_(buffer.values)
+
+    def _tensors(self) -> List[torch.Tensor]:
+        return [buffers[key] for buffers, key in self._places]
+
+    def receive(self) -> None:
+        """Takes what libmuster has written."""
+        self._before.copy_(self._memory)
+        for memory, before, dtype in self._short:
+            before.copy_(memory.to(dtype))
+        torch._foreach_copy_(self._tensors(), self._memories,
+                             non_blocking=True)
+
+    def read(self) -> None:
+        """Takes what the model has now; from a GPU not before that is
+        synchronized."""
+        torch._foreach_copy_(self._nows, self._tensors(), non_blocking=True)
+
+    def differences(self) -> List[torch.Tensor]:
+        """What has changed between the two."""
+        torch.sub(self._now, self._before, out=self._difference)
+        # Of infinities, as in masks, too.
+        self._difference.masked_fill_(self._now == self._before, 0)
+        return self._differences
+
+
+class ModelBuffer(ModelTensor):
+    """One of them."""
+
+    def __init__(self, name: str, module: torch.nn.Module, key: str) -> None:
+        super().__init__(name, module.get_buffer(key), [])
+        self.module = module
+        self.key = key
+
+
+def _parts(flat: torch.Tensor, like: List["ModelBuffer"]) -> List[torch.Tensor]:
+    """Of the shapes of those."""
+    parts = flat.split([buffer.tensor.numel() for buffer in like])
+    return [part.view(buffer.tensor.shape)
+            for part, buffer in zip(parts, like)]
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether libmuster can use it where it lies."""
+    return (tensor.is_cpu and tensor.dtype is torch.float32
+            and tensor.is_contiguous())
+
+
+def beside(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy that libmuster can use; of a tensor on a GPU, pinned."""
+    memory = torch.empty(tensor.shape, dtype=torch.float32,
+                         pin_memory=tensor.is_cuda)
+    return memory.copy_(tensor)
 
 
 def _check(name: str, tensor: torch.Tensor) -> None:
@@ -135,15 +168,15 @@ def _check(name: str, tensor: torch.Tensor) -> None:
     if torch.nn.parameter.is_lazy(tensor):
         raise ConfigError(what + "has no shape yet: give the model a batch "
                           "first, or layers that are not lazy")
-    if tensor.device.type != "cpu":
-        raise ConfigError(what + "is on '%s', and only models on the CPU are "
-                          "trained: move the model to the CPU (model.cpu())" %
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise ConfigError(what + "is on '%s', and models on the CPU or CUDA "
+                          "are trained: move the model there (model.cpu())" %
                           tensor.device)
     if tensor.layout is not torch.strided:
         raise ConfigError(what + "is no dense tensor (%s)" % tensor.layout)
-    if tensor.dtype is not torch.float32:
-        raise ConfigError(what + "is %s, wanted torch.float32: model.float(), "
-                          "with torch.autocast for shorter activations" %
+    if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise ConfigError(what + "is %s, and ps tasks have float32: wanted "
+                          "that, float16 or bfloat16 (model.float())" %
                           tensor.dtype)
     if any(size > 1 and stride == 0
            for size, stride in zip(tensor.shape, tensor.stride())):
@@ -155,7 +188,8 @@ def _addresses(tensor: torch.Tensor) -> torch.Tensor:
     """That of each element."""
     found = torch.tensor(tensor.data_ptr())
     for size, stride in zip(tensor.shape, tensor.stride()):
-        found = found.unsqueeze(-1) + torch.arange(size) * (4 * stride)
+        found = found.unsqueeze(-1) + (
+            torch.arange(size) * (tensor.element_size() * stride))
     return found.flatten()
 
 
@@ -167,8 +201,8 @@ def _check_apart(tensors: List[ModelTensor]) -> None:
         if values.numel():
             last = sum((size - 1) * stride for size, stride in zip(
                 values.shape, values.stride()))
-            spans.append((values.data_ptr(), values.data_ptr() + 4 * last,
-                          tensor.name, values))
+            spans.append((values.data_ptr(), values.data_ptr() +
+                          values.element_size() * last, tensor.name, values))
     # Those that reach as far as the next one begins.
     reach: List[Any] = []
     for span in sorted(spans, key=lambda span: span[:3]):
@@ -219,10 +253,10 @@ def _own_name(name: str) -> str:
     return name.replace("_orig_mod.", "")
 
 
-def tensors_of(model: torch.nn.Module, groups: List[Dict[str, Any]],
-               weight_decay: float) -> List[ModelTensor]:
-    """All of `model`, whose optimizer has `groups`. Raises ConfigError that
-    names the tensor which cannot be one of a job."""
+def tensors_of(model: torch.nn.Module, groups: List[Dict[str, Any]]
+               ) -> Tuple[List[ModelTensor], List[ModelBuffer]]:
+    """The parameters and buffers of `model`, whose optimizer has `groups`.
+    Raises ConfigError that names the tensor which cannot be one of a job."""
     optimized = {p for group in groups for p in group["params"]}
     owners = _owners_of(model)
     tensors: List[ModelTensor] = []
@@ -231,8 +265,7 @@ def tensors_of(model: torch.nn.Module, groups: List[Dict[str, Any]],
         if not parameter.requires_grad:
             tensors.append(ModelTensor(name, parameter, owners[parameter]))
         elif parameter in optimized:
-            tensors.append(ModelParameter(name, parameter, owners[parameter],
-                                          weight_decay))
+            tensors.append(ModelParameter(name, parameter, owners[parameter]))
         else:
             raise ConfigError(
                 "DistributedOptimizer: the optimizer lacks the model's '%s': "
@@ -246,4 +279,4 @@ def tensors_of(model: torch.nn.Module, groups: List[Dict[str, Any]],
             "model that is given here" %
             (len(optimized), list(next(iter(optimized)).shape)))
     _check_apart(tensors)
-    return tensors + _buffers_of(model)
+    return tensors, _buffers_of(model)

@@ -15,15 +15,17 @@ Without `shard`, with rows of one's own: `while not job.done: ...`.
 import math
 import sys
 import weakref
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
-from torch.autograd.graph import increment_version
 
 from muster import *  # pylint: disable=wildcard-import
 from muster._errors import ConfigError
 from muster._job import Job, current
-from muster._model_tensors import ModelTensor, tensors_of
+from muster._memory import pointers_to
+from muster._model_steps import ModelSteps
+from muster._model_tensors import tensors_of
+from muster._overlap import EarlyGradients
 from muster._torch_rules import (check_unchanged, rate_of, rule_of,
                                  settings_of)
 
@@ -66,9 +68,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
       optimizer  one of torch.optim's SGD, Adam, AdamW, Adagrad and RMSprop,
                  over the parameters of `model`; it is not stepped itself, and
                  its foreach, fused and capturable mean nothing here
-      model      float32, on the CPU; its floating-point buffers (batch norm's
-                 averages) and frozen parameters are of the job, too
+      model      its floating-point buffers (batch norm's averages) and frozen
+                 parameters are of the job, too. What is not contiguous float32
+                 on the CPU (float16, bfloat16, CUDA) is copied both ways in each
+                 step, through pinned memory where it is on a GPU, and the job
+                 says so once; ps tasks have float32
       job        that of muster.init; None: this process's
+      overlap    each gradient leaves as soon as the backward pass has made it,
+                 while others are computed; see below
 
     The job starts at the first forward pass of `model` for training (but not
     one that torch.compile, made later, makes of it), at the first batch of
@@ -87,12 +94,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
     the ps tasks and in Muster's checkpoints, not in `state_dict()`, which has
     the groups alone.
 
+    With `overlap` the same is trained, to the bit, but a gradient that has left
+    cannot be changed any more: an error names what changes one between
+    backward() and step() (clipping), and a second backward() before step(). A
+    parameter may have its next value as soon as its gradient has left: read
+    none between backward() and step(), and change lr after step() alone.
+
     Raises ConfigError that names the setting, parameter or buffer which cannot
     be trained so, and says what to do.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer,
-                 model: torch.nn.Module, job: Optional[Job] = None) -> None:
+                 model: torch.nn.Module, job: Optional[Job] = None,
+                 overlap: bool = False) -> None:
         self._is_built = False
         self._optimizer = optimizer
         job = job or current()
@@ -101,20 +115,24 @@ class DistributedOptimizer(torch.optim.Optimizer):
                               "muster.init(...) first")
         self._job = job
         self._rule = rule_of(optimizer)
-        self._tensors = tensors_of(model, optimizer.param_groups,
-                                   self._rule.weight_decay)
+        self._steps = ModelSteps(*tensors_of(model, optimizer.param_groups),
+                                 self._rule.weight_decay)
         # The groups are the optimizer's own, for its schedulers.
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self._settings = settings_of(self.param_groups)
         self._is_built = True
-        # What libmuster reads until the next step is there.
-        self._pushed: List[Optional[torch.Tensor]] = []
-        self._written = [tensor.tensor for tensor in self._tensors]
+        # Where the gradients lie, as in the step before.
+        self._addresses: List[Optional[int]] = []
+        self._pointers: Any = None
+        self._early = EarlyGradients(
+            self._steps, self._is_running, self._push_early) if overlap else None
+        # Of the gradients that have left in this step: their figures.
+        self._early_figures: Optional[Tuple[int, float]] = None
         self._forward_hook = model.register_forward_pre_hook(
             _StartHook(self, model))
         optimizer.register_step_pre_hook(_refuse_step)
         self._job.starter = self.start
-        self._job.receiver = self._receive
+        self._job.receiver = self._steps.receive
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         raise ConfigError(
@@ -128,13 +146,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._job.is_started:
             return
         self._forward_hook.remove()
-        copied = [t.name for t in self._tensors if t.is_copied]
+        tensors = self._steps.tensors
+        copied = [t.name for t in tensors if t.is_copied]
         if copied:
-            print("muster: copied in each step, as not contiguous: " +
-                  ", ".join(copied), file=sys.stderr)
+            print("muster: copied in each step, as not contiguous float32 on "
+                  "the CPU: " + ", ".join(copied), file=sys.stderr)
         self._job.start(
             [(t.name, t.memory.shape, t.is_state, t.memory.data_ptr())
-             for t in self._tensors],
+             for t in tensors],
             (self._rule.name, self._rule.attributes), alike=self._alike(),
             **self._job.dealing)
         self._await_step()
@@ -146,16 +165,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _await_step(self) -> None:
         self._job.await_step()
-        self._receive()
+        self._steps.receive()
 
-    def _receive(self) -> None:
-        with torch.no_grad():
-            for tensor in self._tensors:
-                tensor.receive()
-        # A graph of the former values must not go backward through these.
-        increment_version(self._written)
-        for tensor in self._tensors:
-            tensor.settle()
+    def _is_running(self) -> bool:
+        return self._job.is_started and not self._job.done
 
     def _rate_factor(self) -> float:
         """The part of the rule's rate that a scheduler wants in this step."""
@@ -187,17 +200,36 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._check_batch()
         if closure is not None:
             loss = closure()
-        factor = self._rate_factor()
-        with torch.no_grad():
-            for tensor in self._tensors:
-                tensor.check()
-            self._pushed = [tensor.difference() for tensor in self._tensors]
-        self._push(_number_of(loss), examples, factor)
+        figures = self._figures(examples)
+        early = {} if self._early is None else self._early.left()
+        self._check_early(figures)
+        self._push(self._steps.differences(early), _number_of(loss), *figures)
         # Its schedulers would warn otherwise.
         self._optimizer._opt_called = True  # type: ignore[attr-defined]
         self._await_step()
-        self._pushed = []
+        if self._early is not None:
+            self._early.clear()
+            self._early_figures = None
         return loss if closure is not None else None
+
+    def _figures(self, examples: int = -1) -> Tuple[int, float]:
+        """How many examples the step has, and its part of the rate."""
+        rows = self._job.rows()
+        return len(rows[0]) if rows else examples, self._rate_factor()
+
+    def _check_early(self, figures: Tuple[int, float]) -> None:
+        early = self._early_figures
+        if early is None or early == figures:
+            return
+        if early[1] != figures[1]:
+            raise ConfigError(
+                "step: lr was changed since the backward pass, and gradients "
+                "have left with the former one, as overlap=True wants it: "
+                "step a scheduler after step()")
+        raise ConfigError(
+            "step: examples=%d, and gradients have left without a number of "
+            "examples, as overlap=True wants it: let job.shard deal the "
+            "batches, or leave one of the two out" % figures[0])
 
     def _check_batch(self) -> None:
         if self._job.batch_step not in (None, self._job.step):
@@ -206,20 +238,35 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "and the rows of a step are those of its own batch: make one "
                 "step() a batch of job.shard")
 
-    def _push(self, loss: float, examples: int, factor: float) -> None:
-        rows = self._job.rows()
+    def _push(self, pushed: List[Optional[torch.Tensor]], loss: float,
+              examples: int, factor: float) -> None:
+        addresses = [None if tensor is None else tensor.data_ptr()
+                     for tensor in pushed]
+        if addresses != self._addresses:
+            self._addresses, self._pointers = addresses, pointers_to(addresses)
         try:
-            self._job.push(
-                [None if t is None else t.data_ptr() for t in self._pushed],
-                loss=loss, examples=len(rows[0]) if rows else examples,
-                rate_factor=factor)
+            self._job.push_from(self._pointers, pushed, loss, examples, factor)
         except ConfigError as error:
-            if factor == 1:
-                raise
-            start = self._rule.attributes["learning_rate"]
-            raise ConfigError(
-                "step: lr of the optimizer is %g and was %g at the start: %s" %
-                (factor * start, start, error)) from error
+            raise self._explained(error, factor) from error
+
+    def _push_early(self, index: int, pushed: torch.Tensor) -> None:
+        if self._early_figures is None:
+            self._check_batch()
+            self._early_figures = self._figures()
+        examples, factor = self._early_figures
+        try:
+            self._job.push_tensor(index, pushed.data_ptr(), pushed, examples,
+                                  factor)
+        except ConfigError as error:
+            raise self._explained(error, factor) from error
+
+    def _explained(self, error: ConfigError, factor: float) -> ConfigError:
+        if factor == 1:
+            return error
+        start = self._rule.attributes["learning_rate"]
+        return ConfigError(
+            "step: lr of the optimizer is %g and was %g at the start: %s" %
+            (factor * start, start, error))
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
