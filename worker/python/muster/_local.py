@@ -47,6 +47,23 @@ def _die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class _SignalsHeld:
+    """Those that end a program come after the block: one in the middle of a
+    task's start would leave the task running, unknown to all."""
+
+    def __enter__(self) -> "_SignalsHeld":
+        self._before = signal.pthread_sigmask(
+            signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Called by the new task, too, which inherits the block."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+
 def _free_addresses(count: int) -> List[str]:
     """Of loopback, on whose ports nobody listens."""
     found: List[str] = []
@@ -87,11 +104,13 @@ def _outcome(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
             return pickle.dumps((None, None, text))
 
 
-def _work(index: int, cluster: str, parent: int, results: Any,
-          function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def _work(index: int, cluster: str, parent: int, held: _SignalsHeld,
+          results: Any, function: Callable[..., Any], args: Any,
+          kwargs: Any) -> None:
     """A worker, in a child of its own, in which libmuster has no thread yet."""
     # So that Ctrl-C comes to the parent alone, which ends all.
     os.setsid()
+    held.release()
     _die_with_parent(parent)
     for name in [name for name in os.environ
                  if name.startswith("MUSTER_") or name == "TF_CONFIG"]:
@@ -105,13 +124,14 @@ def _work(index: int, cluster: str, parent: int, results: Any,
 class _Worker:
     """A worker, and the end of its pipe from which the result comes."""
 
-    def __init__(self, index: int, cluster: str, function: Callable[..., Any],
-                 args: Any, kwargs: Any) -> None:
+    def __init__(self, index: int, cluster: str, held: _SignalsHeld,
+                 function: Callable[..., Any], args: Any, kwargs: Any) -> None:
         context = multiprocessing.get_context("fork")
         self.results, theirs = context.Pipe(duplex=False)
         self.process = context.Process(
             target=_work, name="muster worker %d" % index,
-            args=(index, cluster, os.getpid(), theirs, function, args, kwargs))
+            args=(index, cluster, os.getpid(), held, theirs, function, args,
+                  kwargs))
         self.process.start()
         theirs.close()
         self.index = index
@@ -197,10 +217,12 @@ class local:  # pylint: disable=invalid-name
                        "worker": addresses[self._num_ps:]}, file)
         try:
             for index in range(self._num_ps):
-                self._ps.append(self._start_ps(index, cluster))
+                with _SignalsHeld() as held:
+                    self._ps.append(self._start_ps(index, cluster, held))
             for index in range(self._num_workers):
-                self._workers.append(_Worker(index, cluster, function, args,
-                                             kwargs))
+                with _SignalsHeld() as held:
+                    self._workers.append(_Worker(index, cluster, held, function,
+                                                 args, kwargs))
             return self._collect()
         finally:
             self._end()
@@ -208,9 +230,14 @@ class local:  # pylint: disable=invalid-name
     def _log(self, index: int) -> str:
         return os.path.join(str(self._folder), "ps-%d.log" % index)
 
-    def _start_ps(self, index: int,
-                  cluster: str) -> "subprocess.Popen[bytes]":
+    def _start_ps(self, index: int, cluster: str,
+                  held: _SignalsHeld) -> "subprocess.Popen[bytes]":
         parent = os.getpid()
+
+        def prepare() -> None:
+            held.release()
+            _die_with_parent(parent)
+
         environment = {name: value for name, value in os.environ.items()
                        if name != "TF_CONFIG"}
         with open(self._log(index), "wb") as log:
@@ -219,7 +246,7 @@ class local:  # pylint: disable=invalid-name
                  "--task_index=%d" % index],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env=environment, start_new_session=True,
-                preexec_fn=lambda: _die_with_parent(parent))
+                preexec_fn=prepare)
 
     def _collect(self) -> List[Any]:
         """The results of all, as they come."""
