@@ -86,6 +86,7 @@ full_targets=(
   //tests/full:ssh_test
   //tests/full:torch_benchmark_test
   //tests/full:torch_training_test
+  //tests/full:typing_test
   //tests/worker/model:resnet_float64_test
   //tests/worker/python:torch_optimizer_test
   //tests/worker/python:torch_overlap_test

@@ -102,10 +102,10 @@ class ModelSteps:
         for device in self._devices:
             torch.cuda.synchronize(device)
         if self._weight_decay:
-            decayed = [i for i, gradient in enumerate(found)
-                       if gradient is not None and i not in early]
+            decayed = {i: gradient for i, gradient in enumerate(found)
+                       if gradient is not None and i not in early}
             for i, sum_ in zip(decayed, torch._foreach_add(
-                    [found[i] for i in decayed],
+                    list(decayed.values()),
                     [self._parameters[i].memory for i in decayed],
                     alpha=self._weight_decay) if decayed else ()):
                 found[i] = sum_

@@ -1,6 +1,6 @@
 """A model's parameters and buffers as tensors of a job."""
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, cast
 
 import torch
 
@@ -111,7 +111,9 @@ class ModelBuffers:
             buffer.memory = memory.copy_(buffer.values)
 
     def _tensors(self) -> List[torch.Tensor]:
-        return [buffers[key] for buffers, key in self._places]
+        # None of them is None, as it was one when the job began.
+        return [cast(torch.Tensor, buffers[key])
+                for buffers, key in self._places]
 
     def receive(self) -> None:
         """Takes what libmuster has written."""
@@ -145,7 +147,8 @@ class ModelBuffer(ModelTensor):
 
 def _parts(flat: torch.Tensor, like: List["ModelBuffer"]) -> List[torch.Tensor]:
     """Of the shapes of those."""
-    parts = flat.split([buffer.tensor.numel() for buffer in like])
+    parts = torch.split_with_sizes(
+        flat, [buffer.tensor.numel() for buffer in like])
     return [part.view(buffer.tensor.shape)
             for part, buffer in zip(parts, like)]
 

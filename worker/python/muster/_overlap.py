@@ -28,8 +28,8 @@ class EarlyGradients:
         own = weakref.ref(self)
         for index, tensor in enumerate(steps.tensors):
             if isinstance(tensor, ModelParameter):
-                tensor.tensor.register_post_accumulate_grad_hook(
-                    _hook(own, index))
+                add = tensor.tensor.register_post_accumulate_grad_hook
+                add(_hook(own, index))  # type: ignore[no-untyped-call]
 
     def on_gradient(self, index: int) -> None:
         """Of a parameter, in the backward pass."""
