@@ -39,7 +39,8 @@ class Calls:
 
     def __init__(self):
         self.count = 0
-        # By client: the next byte's number, and what is no whole frame yet.
+        # By client: the next byte's number, what is no whole frame yet (None:
+        # nothing of the stream is looked at), and whether that is its begin.
         self._streams = {}
 
     def add(self, packet):
@@ -50,18 +51,21 @@ class Calls:
         number, = struct.unpack_from("!I", packet, at + 4)
         payload = packet[at + (packet[at + 12] >> 4) * 4:]
         if packet[at + 13] & SYN:
-            self._streams[client] = [number + 1 & 0xffffffff, b""]
+            self._streams[client] = [number + 1 & 0xffffffff, b"", True]
         stream = self._streams.get(client)
         # Not one that comes again.
-        if stream and payload and stream[0] == number:
+        if stream and payload and stream[0] == number and stream[1] is not None:
             stream[0] = number + len(payload) & 0xffffffff
-            stream[1] = self._parse(stream[1] + payload)
+            data = stream[1] + payload
+            stream[1] = self._parse(data, stream[2])
+            stream[2] = stream[2] and len(data) < len(PREFACE)
 
-    def _parse(self, data):
-        if data.startswith(PREFACE):
+    def _parse(self, data, is_begin):
+        if is_begin:
+            if not data.startswith(PREFACE):
+                # Else no HTTP/2, as the tensors' own connections.
+                return data if PREFACE.startswith(data) else None
             data = data[len(PREFACE):]
-        elif PREFACE.startswith(data[:len(PREFACE)]):
-            return data
         while len(data) >= 9 and len(data) >= 9 + int.from_bytes(data[:3], "big"):
             self.count += data[3] == HEADERS
             data = data[9 + int.from_bytes(data[:3], "big"):]
