@@ -72,8 +72,8 @@ absl::StatusOr<TaskId> OwnTask(const std::string& certs_dir) {
   const auto index = OwnIndexIn(certs_dir, kWorkerJob);
   if (index.ok()) return MakeTaskId(kWorkerJob, *index);
   return Annotate(index.status(),
-                  "a reader proves to be a worker, by the one certificate of "
-                  "job worker in its folder");
+                  "a reader proves to be a worker: give certs_dir= a folder of "
+                  "ca.pem and one worker's certificate and key");
 }
 
 }  // namespace
