@@ -61,9 +61,9 @@ def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="package.sh", allow_abbrev=False,
         description="Builds, and makes one tar with ps_server, worker, "
-        "musterctl, scripts/muster, libmuster.so and the libraries that they want, to be "
-        "unpacked anywhere on a machine with glibc 2.36 or newer. The same "
-        "sources give the same bytes. `package.sh wheel` makes a wheel for "
+        "musterctl, scripts/muster, libmuster.so and the libraries that they "
+        "want, to be unpacked anywhere on a machine with glibc 2.36 or newer. The "
+        "same sources give the same bytes. `package.sh wheel` makes a wheel for "
         "Python instead (package.sh wheel --help).")
     parser.add_argument("--out", type=local_path, metavar="FILE.tar.gz",
                         default="muster.tar.gz",

@@ -99,12 +99,12 @@ def half(job, rule):
     model, optimizer = distributed(job, rule, overlap="overlap" in more)
     part = slice(job.index * ROWS // 2, (job.index + 1) * ROWS // 2)
     return {"losses": train(model, optimizer, part,
-                            decay(optimizer) if more else None)}
+                            decay(optimizer) if "schedule" in more else None)}
 
 
 def whole(rule):
     rule, *more = rule.split(",")
-    return alone(rule, schedule=bool(more))[0]
+    return alone(rule, schedule="schedule" in more)[0]
 
 
 class Numbers(data.Dataset):
