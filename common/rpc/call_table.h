@@ -43,6 +43,7 @@ inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndNamespaceCal
 inline constexpr Method<LoadPart, LoadReply> kLoadCall("/muster.ParameterService/Load", kByChief);
 inline constexpr Method<PullRequest, PullReply> kPullCall("/muster.ParameterService/Pull", kByTraining);
 inline constexpr Method<PushPart, PushReply> kPushCall("/muster.ParameterService/Push", kByTraining);
+inline constexpr Method<PullRowsRequest, PullRowsReply> kPullRowsCall("/muster.ParameterService/PullRows", kByTraining);
 inline constexpr Method<ReadSnapshotRequest, SnapshotPart> kReadSnapshotCall("/muster.ParameterService/ReadSnapshot", kByChief);
 
 inline constexpr Method<AssignTaskRequest, AssignTaskReply> kAssignTaskCall("/muster.CoordinationService/AssignTask", kByTraining);
@@ -72,7 +73,8 @@ inline constexpr AnyMethod kCallTable[] = {
     kRegisterCall,    kWatchCall,      kBeginEpochCall,     kCommitEpochCall,
     kStepCall,        kFinishCall,     kRequestSaveCall,    kReportSaveCall,
     kPauseRoundsCall, kBeginCutCall,   kConfirmCutCall,     kGetJobStateCall,
-    kEndJobCall,      kAssignTaskCall, kOfferCall,          kTcpOfferCall};
+    kEndJobCall,      kAssignTaskCall, kOfferCall,          kTcpOfferCall,
+    kPullRowsCall};
 
 }  // namespace muster
 

@@ -74,6 +74,12 @@ class ParameterLink : public Link {
                     ReplyCallback<Frame<PullReply>> done) = 0;
   virtual void Push(Frame<PushPart> request, absl::Time deadline,
                     ReplyCallback<Frame<PushReply>> done) = 0;
+  // Without tables nobody calls it.
+  virtual void PullRows(Frame<PullRowsRequest> /*request*/,
+                        absl::Time /*deadline*/,
+                        ReplyCallback<Frame<PullRowsReply>> done) {
+    done(absl::UnimplementedError("this way to a ps task carries no rows"));
+  }
   virtual void ReadSnapshot(const ReadSnapshotRequest& request,
                             absl::Time deadline,
                             ReplyCallback<Frame<SnapshotPart>> done) = 0;

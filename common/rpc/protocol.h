@@ -10,7 +10,7 @@
 namespace muster {
 
 // Raised whenever an old peer would misread a message; a ps refuses another.
-inline constexpr int32_t kProtocolVersion = 8;
+inline constexpr int32_t kProtocolVersion = 9;
 
 // What to do about a peer of another protocol.
 inline constexpr absl::string_view kOtherProtocolAdvice =

@@ -12,6 +12,7 @@ enum class DataMethod : uint32_t {
   kPull = 12,
   kPush = 13,
   kReadSnapshot = 14,
+  kPullRows = 15,
 };
 
 }  // namespace muster
