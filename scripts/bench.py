@@ -17,12 +17,13 @@ import sys
 
 from base.launcher_flags import local_path, positive
 from benchmark import (data_plane, figures, lines, members, processes,
-                       python_workers, quiet, report, training)
+                       python_workers, quiet, report, rows, training)
 
 PARTS = {"data_plane": data_plane.figures, "lines": lines.figures,
          "optimizer": data_plane.rules, "training": training.figures,
          "modes": training.modes, "start": training.start,
-         "members": members.figures, "python": python_workers.figures}
+         "members": members.figures, "rows": rows.figures,
+         "python": python_workers.figures}
 # It wants PyTorch of PyPI.
 OF_PEERS = ("python",)
 PICTURES = os.path.join(processes.ROOT, "scripts/benchmark/pictures.py")
@@ -39,8 +40,8 @@ def parse_arguments(argv):
         "plane, also over slow and bad lines, of the update rules, of training "
         "the MNIST CNN (batch 128) in one process and in clusters, of each "
         "replication mode, how soon a cluster takes steps, what workers that "
-        "come and go cost, and of training a small CNN by Python workers beside "
-        "PyTorch's own ways; prints a table with targets. A burst of "
+        "come and go cost, of rows of tables, and of training a small CNN by "
+        "Python workers beside PyTorch's own ways; prints a table with targets. A burst of "
         "measurement waits for a quiet machine; one that others disturb is "
         "repeated.")
     parser.add_argument("--quick", action="store_true",
@@ -152,10 +153,10 @@ def main(argv):
         drawer = options.pictures and python_with_matplotlib()
         for page in filter(None, (options.table, options.ratios)):
             report.check(page)
-        rows = figures.measure(chosen_figures(options), options.rounds,
-                               quiet.Gate(options.patience), say)
-        report.print_table(rows)
-        document = report.document(options, rows)
+        measured = figures.measure(chosen_figures(options), options.rounds,
+                                   quiet.Gate(options.patience), say)
+        report.print_table(measured)
+        document = report.document(options, measured)
         with open(options.out, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=2)
         if drawer:

@@ -8,4 +8,4 @@ source "$(dirname "${BASH_SOURCE[0]}")/run_program.bash"
 before_build() { python3 "$scripts/bench.py" --check_flags "$@"; }
 
 run_program bench.py "//ps_server //worker //worker/python:libmuster.so \
-//tests/benchmark/data_plane" "$@"
+//tests/benchmark/data_plane //tests/benchmark/rows" "$@"
