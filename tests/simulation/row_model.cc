@@ -22,6 +22,7 @@ void RowModel::Evict(int logical_shard) {
   const auto begin = rows_.lower_bound({logical_shard, INT64_MIN});
   const auto end = rows_.lower_bound({logical_shard + 1, INT64_MIN});
   if (std::distance(begin, end) < most) return;
+  ++evicted_;
   rows_.erase(std::min_element(begin, end, [](const auto& a, const auto& b) {
     return std::make_pair(a.second.version, a.first.second) <
            std::make_pair(b.second.version, b.first.second);

@@ -30,6 +30,7 @@ class RowModel {
   // The row's values; first ones if it is not there.
   std::vector<float> Values(int64_t id) const;
   int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
+  int64_t evicted() const { return evicted_; }
 
   // Subtracts gradients [n, dim] from rows, as the update behind `version`
   // others; ids in the order in which the ps task sees them.
@@ -50,9 +51,10 @@ class RowModel {
   // Makes room for another row of the logical shard, if it is full.
   void Evict(int logical_shard);
 
-  const TableDef table_;
+  TableDef table_;
   // By logical shard and id.
   std::map<std::pair<int, int64_t>, Row> rows_;
+  int64_t evicted_ = 0;
 };
 
 }  // namespace muster

@@ -158,7 +158,8 @@ void RowWorld::StartPs() {
     define.set_ps_index(ps);
     define.set_num_ps(num_ps);
     if (sync_) define.mutable_replication()->mutable_sync();
-    Check(shards_[ps]->Define(define).ok(), "define");
+    const auto defined = shards_[ps]->Define(define);
+    Check(defined.ok(), absl::StrCat("define: ", defined.status().message()));
   }
   LoadSaved();
   for (auto& shard : shards_) {
@@ -195,7 +196,10 @@ void RowWorld::LoadSaved() {
   }
 }
 
-void RowWorld::Crash() { StartPs(); }
+void RowWorld::Crash() {
+  ++seen_.crashes;
+  StartPs();
+}
 
 // ---- Steps ------------------------------------------------------------------
 
@@ -318,9 +322,15 @@ void RowWorld::Deliver(size_t index) {
         "a part was taken for another's, or twice");
   const bool is_old = sync_ && message.part.header.round() < round_;
   // Until the next token comes the shard does not know.
-  const bool is_late = is_old && has_token_[message.ps];
+  const bool is_late = is_old && (has_token_[message.ps] ||
+                                  message.part.header.round() < round_ - 1);
+  if (message.was_applied) ++seen_.repeats;
+  if (is_late) ++seen_.late;
   if (!message.was_applied) {
-    Check(reply->header.late() == is_late, "a part was late, or was not");
+    Check(reply->header.late() == is_late,
+          absl::StrCat("part ", message.part.header.part(), " of round ",
+                       message.part.header.round(), " is ",
+                       is_late ? "not " : "", "late in round ", round_));
     if (!is_old) Apply(message);
   }
   // Some are sent again.
@@ -337,11 +347,11 @@ void RowWorld::Apply(const Message& message) {
         {message.ps, message.worker, message.ids, message.gradients});
     return;
   }
-  RowModel& model = models_[message.ps];
   int64_t& version = versions_[message.ps];
   const int64_t now = shards_[message.ps]->State().version();
   const bool begins = now > version;
-  model.Update(message.ids, message.gradients, begins ? version : version - 1);
+  Update(message.ps, message.ids, message.gradients,
+         begins ? version : version - 1);
   version = now;
   if (bug_ == RowBug::kRowTwiceInAStep && !message.ids.empty()) {
     Message twice = message;
@@ -351,6 +361,17 @@ void RowWorld::Apply(const Message& message) {
     twice.part.header.set_step(epoch_ * 1000000 + message.part.header.step());
     shards_[message.ps]->Push(twice.part).IgnoreError();
     version = shards_[message.ps]->State().version();
+  }
+}
+
+void RowWorld::Update(int ps, const std::vector<int64_t>& ids,
+                      const std::vector<float>& gradients, int64_t version) {
+  RowModel& model = models_[ps];
+  const int64_t evicted = model.evicted();
+  model.Update(ids, gradients, version);
+  seen_.evictions += model.evicted() - evicted;
+  if (!snapshots_.empty()) {
+    seen_.evictions_in_snapshots += model.evicted() - evicted;
   }
 }
 
@@ -417,7 +438,7 @@ void RowWorld::ApplyMean(int ps) {
                                                 : chosen_.size());
     for (const float value : sum) gradients.push_back(value / divisor);
   }
-  models_[ps].Update(ids, gradients, versions_[ps]);
+  Update(ps, ids, gradients, versions_[ps]);
   ++versions_[ps];
 }
 
@@ -497,6 +518,7 @@ void RowWorld::FinishSnapshot() {
   Check(read_ == wanted,
         absl::StrCat("the snapshot has ", read_.size(),
                      " rows and is not as the cut, of ", wanted.size()));
+  ++seen_.saves;
   saved_ = read_;
   snapshots_.clear();
 }

@@ -40,6 +40,18 @@ class RowWorld {
   // nothing.
   std::string Run(int events);
 
+  // How often the dangerous things have happened.
+  struct Seen {
+    int64_t saves = 0;
+    int64_t crashes = 0;
+    int64_t repeats = 0;
+    int64_t late = 0;
+    int64_t evictions = 0;
+    // Of them while a snapshot was read.
+    int64_t evictions_in_snapshots = 0;
+  };
+  const Seen& seen() const { return seen_; }
+
  private:
   struct Worker {
     Sender sender;
@@ -80,6 +92,8 @@ class RowWorld {
   bool IsBusy(int worker) const;
   void Deliver(size_t index);
   void Apply(const Message& message);
+  void Update(int ps, const std::vector<int64_t>& ids,
+              const std::vector<float>& gradients, int64_t version);
   void CloseRound();
   void ApplyMean(int ps);
   void Restart(int worker);
@@ -115,6 +129,7 @@ class RowWorld {
   std::vector<SavedRow> read_;
   std::vector<SavedRow> saved_;
 
+  Seen seen_;
   std::string wrong_;
 };
 
