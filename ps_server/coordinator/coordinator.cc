@@ -454,7 +454,7 @@ absl::StatusOr<BeginCutReply> Coordinator::BeginCut(
   RETURN_IF_ERROR(CheckLease("begin cut", request.sender(), now));
   RETURN_IF_ERROR(
       job_.epoch().CheckCommitted("begin cut", request.model_epoch()));
-  RETURN_IF_ERROR(steps_.BeginCut(request));
+  RETURN_IF_ERROR(steps_.BeginCut(request, now));
   BeginCutReply reply;
   *reply.mutable_state() = State();
   return reply;
