@@ -108,6 +108,9 @@ class FakeCoordination : public Link {
     if (State().phase() == phase) return;
     Change([phase](JobState* state) { state->set_phase(phase); });
   }
+  void SetHighestIndex(int32_t index) {
+    Change([index](JobState* state) { state->set_highest_index(index); });
+  }
   // A ps that is about to end wants a save.
   void AskToSave() {
     Change([](JobState* state) { state->set_save_requests(1); });
@@ -125,11 +128,11 @@ class FakeCoordination : public Link {
   // Of cuts and of rounds that are held.
   RowLedger ledger;
   absl::Status begin_failure;
+  // Of the next cuts, as ConfirmCutReply's; 0 of those after.
+  std::deque<int64_t> repeated_steps;
   // With their epochs.
   const std::vector<std::string>& cut_calls() const { return cut_calls_; }
 
-  // Of the next cuts, as ConfirmCutReply's; 0 of those after.
-  std::deque<int64_t> repeated_steps;
   // Else grants come without rows, as from another kind of ps.
   bool leases_rows = true;
 
