@@ -33,6 +33,7 @@
 #include "common/tls/certs_folder.h"
 #include "common/tls/task_keys.h"
 #include "spdlog/spdlog.h"
+#include "worker/client/call_status.h"
 #include "worker/task/assigned_index.h"
 #include "worker/task/evaluator_task.h"
 #include "worker/task/network_check.h"
@@ -297,14 +298,13 @@ int RunEvaluator(const ResolvedCluster& cluster, TrainingSpec training,
   return (*task)->Run();
 }
 
-int RunWorker(const ResolvedCluster& cluster, WorkerOptions options,
-              const MonotonicClock& clock) {
-  const auto link = LinkFlag(cluster);
-  if (!link.ok()) return FailVerb(link.status());
+absl::StatusOr<int> RunWorker(const ResolvedCluster& cluster,
+                              WorkerOptions options,
+                              const MonotonicClock& clock) {
+  ASSIGN_OR_RETURN(const LinkChoice link, LinkFlag(cluster));
   options.clock = &clock;
-  const absl::StatusOr<int> exit_code = RunWorkerProcess(
-      std::move(options), {*link, absl::GetFlag(FLAGS_worker_timeout)});
-  return exit_code.ok() ? *exit_code : FailVerb(exit_code.status());
+  return RunWorkerProcess(std::move(options),
+                          {link, absl::GetFlag(FLAGS_worker_timeout)});
 }
 
 // The index of a worker that has none yet (--task_index=any): its certificate's
@@ -371,10 +371,41 @@ absl::Status CheckSuits(const ClusterSpec& cluster,
   return CheckSuitsAnyWorkers(cluster, training);
 }
 
-int RunTask(ResolvedCluster cluster, const CommandLine& command_line,
+// Numbers the task if need be, and runs it. Errors: those of its options, and
+// as RunWorkerProcess.
+absl::StatusOr<int> RunNumbered(ResolvedCluster cluster, RunTraining run,
+                                const CommandLine& command_line,
+                                absl::Time start_time,
+                                const MonotonicClock& clock) {
+  const uint64_t incarnation = NewIncarnation();
+  const bool is_numbered =
+      cluster.task.index() < 0 && absl::GetFlag(FLAGS_certs_dir).empty();
+  const auto job_end = NumberTask(incarnation, clock, &cluster);
+  if (!job_end.ok()) return FailNumber(job_end.status());
+  if (!job_end->empty()) {
+    spdlog::info("the job is at its end ({}) and needs no more workers",
+                 *job_end);
+    return kExitDone;
+  }
+  ASSIGN_OR_RETURN(const auto keys, KeysFlag(cluster, clock));
+  if (cluster.task.job() == kEvaluatorJob) {
+    return RunEvaluator(cluster, std::move(run.training),
+                        CredentialsOf(keys.get()), clock);
+  }
+  ASSIGN_OR_RETURN(WorkerOptions options,
+                   MakeWorkerOptions(cluster, std::move(run), command_line));
+  options.start_time = start_time;
+  // That which has the number.
+  options.incarnation = incarnation;
+  options.is_numbered = is_numbered;
+  options.credentials = CredentialsOf(keys.get());
+  return RunWorker(cluster, std::move(options), clock);
+}
+
+int RunTask(const ResolvedCluster& cluster, const CommandLine& command_line,
             const MonotonicClock& clock) {
   const absl::Time start_time = clock.Now();
-  absl::StatusOr<RunTraining> run = RunTrainingFlags(command_line);
+  const absl::StatusOr<RunTraining> run = RunTrainingFlags(command_line);
   if (!run.ok()) return FailVerb(run.status());
   if (cluster.spec.empty() || cluster.task == cluster.spec.chief() ||
       cluster.task.job() == kEvaluatorJob) {
@@ -384,28 +415,14 @@ int RunTask(ResolvedCluster cluster, const CommandLine& command_line,
   if (!suits.ok()) return FailVerb(suits);
   // Credentials, also those of no keys, start threads.
   StopSignals::Block();
-  const uint64_t incarnation = NewIncarnation();
-  const auto job_end = NumberTask(incarnation, clock, &cluster);
-  if (!job_end.ok()) return FailNumber(job_end.status());
-  if (!job_end->empty()) {
-    spdlog::info("the job is at its end ({}) and needs no more workers",
-                 *job_end);
-    return kExitDone;
+  while (true) {
+    const absl::StatusOr<int> exit_code =
+        RunNumbered(cluster, *run, command_line, start_time, clock);
+    if (exit_code.ok()) return *exit_code;
+    if (!IsReplaced(exit_code.status())) return FailVerb(exit_code.status());
+    spdlog::info(
+        "another worker has the number of this one: asking for another number");
   }
-  const auto keys = KeysFlag(cluster, clock);
-  if (!keys.ok()) return FailVerb(keys.status());
-  if (cluster.task.job() == kEvaluatorJob) {
-    return RunEvaluator(cluster, std::move(run->training),
-                        CredentialsOf(keys->get()), clock);
-  }
-  absl::StatusOr<WorkerOptions> options =
-      MakeWorkerOptions(cluster, *std::move(run), command_line);
-  if (!options.ok()) return FailVerb(options.status());
-  options->start_time = start_time;
-  // That which has the number.
-  options->incarnation = incarnation;
-  options->credentials = CredentialsOf(keys->get());
-  return RunWorker(cluster, *std::move(options), clock);
 }
 
 int Run(const CommandLine& command_line) {

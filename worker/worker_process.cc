@@ -15,6 +15,7 @@
 #include "common/process/memory_limit.h"
 #include "common/process/stop_latch.h"
 #include "common/process/stop_signals.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/incarnation.h"
 #include "ps_server/ps_task.h"
 #include "ps_server/service/coordination_server.h"
@@ -60,6 +61,7 @@ Reporter NamingThisProcess(Reporter reporter) {
 absl::StatusOr<int> Train(WorkerOptions options, WorkerLinks links,
                           SignalTarget* target,
                           std::function<void(int signal)> after) {
+  const bool is_numbered = options.is_numbered;
   ASSIGN_OR_RETURN(const auto task,
                    WorkerTask::Create(std::move(options), std::move(links)));
   target->HandTo([&task](int signal) {
@@ -71,6 +73,10 @@ absl::StatusOr<int> Train(WorkerOptions options, WorkerLinks links,
   });
   const int exit_code = task->Run();
   target->HandTo(std::move(after));
+  if (is_numbered && task->was_replaced()) {
+    return FencedError("another worker has the number of this one",
+                       ErrorReason::kReplaced);
+  }
   return exit_code;
 }
 

@@ -22,7 +22,9 @@ struct PsOptions {
 // until the job is done or, if the worker fails or is stopped, until the chief
 // has saved. Sets options.latch. Returns the exit code: 0 if both ended well,
 // else that of the first that did not. Errors: those of WorkerTask::Create and
-// PsTask::Start.
+// PsTask::Start; IsReplaced for a worker that ps task 0 has numbered
+// (options.is_numbered), if another one has its number: it is to ask for
+// another.
 absl::StatusOr<int> RunWorkerProcess(WorkerOptions options,
                                      const PsOptions& ps);
 

@@ -5,12 +5,33 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
+#include "common/rpc/error_reason.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/training_text.h"
 #include "ps_server/caller/takeover_token.h"
 #include "ps_server/coordinator/text_difference.h"
 
 namespace muster {
+namespace {
+
+// Two starts of ps task 0 may give one index to two workers. Who is there
+// first keeps it.
+absl::Status CheckIndex(const RegisterRequest& request,
+                        const Members& members) {
+  const Sender& sender = request.sender();
+  const CoordinatorWorker* const known = members.Find(KeyOf(sender));
+  if (!request.is_numbered() || known == nullptr || !known->IsThere() ||
+      known->sender.incarnation() == sender.incarnation()) {
+    return absl::OkStatus();
+  }
+  return FencedError(
+      absl::StrCat("register ", TaskName(sender),
+                   ": another worker was given this index, too, and is there; "
+                   "ask for another one"),
+      ErrorReason::kReplaced);
+}
+
+}  // namespace
 
 bool Admission::IsChief(const RegisterRequest& request) const {
   return request.chief() && listed_.MayBeChief(KeyOf(request.sender()));
@@ -59,6 +80,7 @@ absl::Status Admission::Check(const RegisterRequest& request,
   if (known != nullptr && known->IsRetired(sender.incarnation())) {
     return members.FindSender("register", sender).status();
   }
+  RETURN_IF_ERROR(CheckIndex(request, members));
   if (HasRoomFor(key, members)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(what, ": this job has ", max_unlisted_,

@@ -36,7 +36,8 @@ class Admission {
   // InvalidArgument without an incarnation.
   static absl::Status CheckAsksForTask(const AssignTaskRequest& request,
                                        const ClusterDef& cluster);
-  // Errors: those of Coordinator::Register, but for the training.
+  // Errors: those of Coordinator::Register, but for the training; also "fenced:
+  // " for a start that AssignTask has numbered, if another one has its index.
   absl::Status Check(const RegisterRequest& request, Members& members) const;
   // Errors: InvalidArgument with the first difference, unless the training is
   // the job's or may replace it. `end` tells of a job that is done, whose

@@ -100,6 +100,7 @@ absl::StatusOr<AssignTaskReply> Coordinator::AssignTask(
   }
   ASSIGN_OR_RETURN(const int32_t index,
                    numbers_.Assign(request.incarnation(), job_.members(), now));
+  job_.versions().RaiseForMember(/*matters_to_workers=*/false, now);
   reply.set_index(index);
   return reply;
 }
@@ -110,6 +111,7 @@ absl::StatusOr<RegisterReply> Coordinator::Register(
   // A job that is over agrees about nothing.
   if (phase() == DONE) data_.Clear();
   RETURN_IF_ERROR(admission_.Check(request, members));
+  numbers_.HearOf(request.highest_index());
   RETURN_IF_ERROR(guard_.Check(request, now));
   const std::string end = phase() == DONE ? job_.DescribeEnd() : "";
   const bool is_chief = admission_.IsChief(request);
@@ -454,7 +456,7 @@ absl::StatusOr<BeginCutReply> Coordinator::BeginCut(
   RETURN_IF_ERROR(CheckLease("begin cut", request.sender(), now));
   RETURN_IF_ERROR(
       job_.epoch().CheckCommitted("begin cut", request.model_epoch()));
-  RETURN_IF_ERROR(steps_.BeginCut(request));
+  RETURN_IF_ERROR(steps_.BeginCut(request, now));
   BeginCutReply reply;
   *reply.mutable_state() = State();
   return reply;

@@ -54,6 +54,7 @@ JobState Coordinator::StateOfJob() const {
   steps_.AddTo(state);
   state.set_may_go_on(phase() == DONE && job_.options().may_go_on);
   state.set_abandoned(end_.abandoned());
+  state.set_highest_index(numbers_.highest());
   *state.mutable_stop() = end_.stop();
   const EvaluationHistory& evaluations = job_.evaluations().history();
   if (evaluations.global_step() > 0) *state.mutable_evaluations() = evaluations;

@@ -43,15 +43,18 @@ std::vector<RowLease> CutLog::RowsBehind(const HeldSteps& counted) const {
   return rows;
 }
 
-int64_t CutLog::CountBegunBehind(const HeldSteps& counted,
-                                 const HeldSteps& begun) const {
+std::map<TaskKey, CutLog::Repeated> CutLog::CountBegunBehind(
+    const HeldSteps& counted, const HeldSteps& begun) const {
   const NewestSteps held = ByTask(counted);
   const NewestSteps newest = ByTask(begun);
-  int64_t rows = 0;
+  std::map<TaskKey, Repeated> repeated;
   for (const Step& step : steps_) {
-    if (IsUpTo(newest, step) && !IsUpTo(held, step)) rows += NumRows(step.rows);
+    if (!IsUpTo(newest, step) || IsUpTo(held, step)) continue;
+    Repeated& of_task = repeated[KeyOf(step.sender)];
+    ++of_task.steps;
+    of_task.rows += NumRows(step.rows);
   }
-  return rows;
+  return repeated;
 }
 
 }  // namespace muster

@@ -21,6 +21,12 @@ class CutLog {
  public:
   using HeldSteps = google::protobuf::RepeatedPtrField<HeldStep>;
 
+  // Steps and their rows.
+  struct Repeated {
+    int64_t steps = 0;
+    int64_t rows = 0;
+  };
+
   // More than are counted while shards are cut. The cut of a chief that does
   // not come to its end is forgotten then.
   static constexpr size_t kMaxSteps = 1'000'000;
@@ -33,9 +39,10 @@ class CutLog {
   void Add(const std::vector<Delivery>& steps);
   // The rows of the steps that a cut with `counted` does not have.
   std::vector<RowLease> RowsBehind(const HeldSteps& counted) const;
-  // How many of them some shard may have: those of steps up to `begun`.
-  int64_t CountBegunBehind(const HeldSteps& counted,
-                           const HeldSteps& begun) const;
+  // How many of them, of each task, some shard may have: those of steps up to
+  // `begun`.
+  std::map<TaskKey, Repeated> CountBegunBehind(const HeldSteps& counted,
+                                               const HeldSteps& begun) const;
 
  private:
   struct Step {

@@ -19,6 +19,7 @@ constexpr size_t kMaxErrorChars = 400;
 void JobSaves::Clear() {
   requests_.Clear();
   unsaved_.Clear();
+  held_until_ = absl::InfiniteFuture();
 }
 
 void JobSaves::AddTo(JobState& state) const {
@@ -84,17 +85,32 @@ void JobSaves::Advance(int64_t others_grants, absl::Time now) {
   if (requests_.Advance(others_grants, now)) job_.RaiseVersion();
 }
 
+// ---- Cuts -----------------------------------------------------------------
+
+void JobSaves::BeginCut(bool holds, absl::Time now) {
+  ReleaseCut();
+  if (holds) held_until_ = now + kLongestCut;
+}
+
+void JobSaves::ReleaseCut() {
+  if (!IsCutting()) return;
+  held_until_ = absl::InfiniteFuture();
+  // Who was refused a step asks again.
+  if (job_.members().DoesAnyWaitForGrant()) job_.RaiseVersion();
+}
+
 // ---- The pause of steps ---------------------------------------------------
 
 StepPause JobSaves::pause() const {
   if (requests_.pauses_grants()) return StepPause::kAll;
-  return needs_chief_ ? StepPause::kNewSteps : StepPause::kNone;
+  return needs_chief_ || IsCutting() ? StepPause::kNewSteps : StepPause::kNone;
 }
 
 StepWait JobSaves::ExplainPause() const {
   if (requests_.pauses_grants()) {
     return {{}, "a ps task that stops to be saved and to leave"};
   }
+  if (!needs_chief_) return {{KeyOf(job_.chief())}, "to cut a checkpoint"};
   return {{KeyOf(job_.chief())},
           absl::StrCat(unsaved_.overdue().empty()
                            ? "to come back and save the model"
@@ -113,6 +129,7 @@ bool JobSaves::NeedsChief(absl::Time now) const {
 }
 
 void JobSaves::CheckPause(absl::Time now) {
+  if (now >= held_until_) ReleaseCut();
   if (!unsaved_.IsOverdue(now)) unsaved_.OnOverdue("", now);
   const bool needed = std::exchange(needs_chief_, NeedsChief(now));
   if (needed == needs_chief_) return;

@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_COORDINATOR_JOB_SAVES_H_
 #define PS_SERVER_COORDINATOR_JOB_SAVES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -19,6 +20,9 @@ namespace muster {
 // them the steps pause. Not thread-safe.
 class JobSaves {
  public:
+  // As a round is held: a chief that dies in between freezes nobody.
+  static constexpr absl::Duration kLongestCut = absl::Seconds(1);
+
   // `job` outlives it.
   explicit JobSaves(JobRecord& job) : job_(job) {}
 
@@ -48,14 +52,23 @@ class JobSaves {
   // Raises a save that is due, ends a pause that is over. `others_grants`: the
   // steps under way, but the chief's.
   void Advance(int64_t others_grants, absl::Time now);
-  // When Advance wants to be called at the latest.
-  absl::Time NextDeadline() const { return requests_.NextDeadline(); }
+  // When Advance, or CheckPause, wants to be called at the latest.
+  absl::Time NextDeadline() const {
+    return std::min(requests_.NextDeadline(), held_until_);
+  }
+
+  // ---- Cuts ----------------------------------------------------------------
+  // The chief cuts the shards: if `holds`, no step is granted until ReleaseCut,
+  // for kLongestCut at most.
+  void BeginCut(bool holds, absl::Time now);
+  void ReleaseCut();
 
   // ---- The pause of steps --------------------------------------------------
   StepPause pause() const;
   // Why they pause. REQUIRES: they do.
   StepWait ExplainPause() const;
-  // Begins or ends the pause of grants until the chief is back.
+  // Begins or ends the pause of grants until the chief is back, and ends that
+  // of a cut that is over.
   void CheckPause(absl::Time now);
 
   // ---- The last save -------------------------------------------------------
@@ -72,11 +85,15 @@ class JobSaves {
   bool NeedsChief(absl::Time now) const;
   int64_t StepsWithGrants() const;
 
+  bool IsCutting() const { return held_until_ < absl::InfiniteFuture(); }
+
   JobRecord& job_;
   SaveRequests requests_;
   UnsavedSteps unsaved_;
   // No step is granted until the chief is back.
   bool needs_chief_ = false;
+  // None before, while the chief cuts the shards; InfiniteFuture: it does not.
+  absl::Time held_until_ = absl::InfiniteFuture();
   // The time since which the last save waits for a chief that is gone;
   // InfiniteFuture if it does not.
   absl::Time chief_gone_since_ = absl::InfiniteFuture();

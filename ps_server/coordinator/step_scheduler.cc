@@ -1,6 +1,7 @@
 #include "ps_server/coordinator/step_scheduler.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -321,7 +322,8 @@ absl::Status StepScheduler::CheckHasNoRounds(absl::string_view what,
                    "of a cut"));
 }
 
-absl::Status StepScheduler::BeginCut(const BeginCutRequest& request) {
+absl::Status StepScheduler::BeginCut(const BeginCutRequest& request,
+                                     absl::Time now) {
   RETURN_IF_ERROR(CheckHasNoRounds("begin cut", request.sender()));
   const std::pair<uint64_t, int64_t> cut = {request.sender().incarnation(),
                                             request.cut()};
@@ -330,6 +332,7 @@ absl::Status StepScheduler::BeginCut(const BeginCutRequest& request) {
   if (is_copy) return absl::OkStatus();
   newest_cut_ = cut;
   cut_.Begin();
+  saves_.BeginCut(request.holds_steps(), now);
   confirmed_request_.clear();
   return absl::OkStatus();
 }
@@ -353,19 +356,33 @@ absl::StatusOr<ConfirmCutReply> StepScheduler::ConfirmCut(
     const CoordinatorWorker* const worker = job_.members().Find(task);
     if (held.step() > worker->reported_step) unreported.insert(task);
   }
-  RowLedger& ledger = *confirmed_.mutable_ledger();
-  ledger =
+  *confirmed_.mutable_ledger() =
       job_.leases().Ledger(unreported, cut_.RowsBehind(confirmed_.counted()));
-  ledger.set_repeated(
-      ledger.repeated() +
-      cut_.CountBegunBehind(confirmed_.counted(), request.begun()));
-  for (const HeldStep& begun : request.begun()) {
-    if (unreported.count(KeyOf(begun.sender())) != 0) continue;
-    ledger.set_repeated(ledger.repeated() + UnreportedRowsOf(begun));
-  }
+  CountRepeated(request, unreported, confirmed_);
   cut_.Clear();
+  saves_.ReleaseCut();
   confirmed_request_ = std::move(bytes);
   return confirmed_;
+}
+
+void StepScheduler::CountRepeated(const ConfirmCutRequest& request,
+                                  const std::set<TaskKey>& unreported,
+                                  ConfirmCutReply& reply) const {
+  std::map<TaskKey, CutLog::Repeated> repeated =
+      cut_.CountBegunBehind(reply.counted(), request.begun());
+  for (const HeldStep& begun : request.begun()) {
+    const TaskKey task = KeyOf(begun.sender());
+    const int64_t rows =
+        unreported.count(task) != 0 ? 0 : UnreportedRowsOf(begun);
+    if (rows == 0) continue;
+    ++repeated[task].steps;
+    repeated[task].rows += rows;
+  }
+  RowLedger& ledger = *reply.mutable_ledger();
+  for (const auto& [task, of_task] : repeated) {
+    ledger.set_repeated(ledger.repeated() + of_task.rows);
+    reply.set_repeated_steps(std::max(reply.repeated_steps(), of_task.steps));
+  }
 }
 
 int64_t StepScheduler::UnreportedRowsOf(const HeldStep& begun) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,9 +85,9 @@ class StepScheduler {
   absl::Status PauseRounds(const PauseRoundsRequest& request, absl::Time now);
   // REQUIRES: there are rounds.
   StepToken round_token() const { return gate_->rounds()->token(); }
-  // Remembers the rows of what is counted from now on. Errors:
-  // FailedPrecondition with rounds.
-  absl::Status BeginCut(const BeginCutRequest& request);
+  // Remembers the rows of what is counted from now on, and holds the steps if
+  // the chief wants it. Errors: FailedPrecondition with rounds.
+  absl::Status BeginCut(const BeginCutRequest& request, absl::Time now);
   // Errors: FailedPrecondition with rounds; Aborted if no cut has begun.
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request);
 
@@ -114,6 +115,11 @@ class StepScheduler {
   void AddLeases(const TaskKey& task, StepReply& reply) const;
   absl::Status CheckHasNoRounds(absl::string_view what,
                                 const Sender& sender) const;
+  // Counts the rows of steps that some cut has, and that the cut of all has
+  // not, as repeated in `reply`.
+  void CountRepeated(const ConfirmCutRequest& request,
+                     const std::set<TaskKey>& unreported,
+                     ConfirmCutReply& reply) const;
   // Of a step that some cut has a part of, unless it was reported.
   int64_t UnreportedRowsOf(const HeldStep& begun) const;
   ConfirmCutReply CountHeld(const ConfirmCutRequest& request);

@@ -12,8 +12,10 @@
 namespace muster {
 namespace {
 
+constexpr int32_t kLargest = static_cast<int32_t>(Members::kMaxTasks) - 1;
+
 // In the order in which indices are given.
-enum class Use { kFree, kFinished, kLost, kTaken };
+enum class Use { kFree, kFinished, kOfEarlier, kLost, kTaken };
 
 Use UseOf(const CoordinatorWorker& task) {
   if (task.state == MemberState::kFinished) return Use::kFinished;
@@ -27,6 +29,12 @@ void TaskNumbers::OnCommit(bool is_restored, absl::Time now) {
   known_at_ = is_restored ? now + kReturn : now;
 }
 
+void TaskNumbers::HearOf(int32_t highest) {
+  if (highest <= highest_) return;
+  highest_ = std::min(highest, kLargest);
+  highest_of_earlier_ = highest_;
+}
+
 absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
                                             const Members& members,
                                             absl::Time now) {
@@ -37,12 +45,10 @@ absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
     return known;
   }
   waiting_.erase(incarnation);
-  for (auto& [index, kept] : kept_) {
-    if (kept.incarnation != incarnation) continue;
-    kept.until = now + kReserved;
-    return index;
-  }
+  const int32_t own = Keep(incarnation, now);
+  if (own != 0) return own;
   std::vector<Use> uses(Members::kMaxTasks, Use::kFree);
+  std::fill_n(uses.begin(), highest_of_earlier_ + 1, Use::kOfEarlier);
   for (const auto& [key, worker] : members) {
     const auto index = static_cast<size_t>(key.second);
     if (key.first != kWorkerJob || index >= uses.size()) continue;
@@ -53,12 +59,22 @@ absl::StatusOr<int32_t> TaskNumbers::Assign(uint64_t incarnation,
   const auto best = std::min_element(uses.begin() + 1, uses.end());
   if (*best == Use::kTaken) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "assign a task: workers 1 to ", uses.size() - 1,
+        "assign a task: workers 1 to ", kLargest,
         " of this job are all there; start this one when one has left"));
   }
   const auto index = static_cast<int32_t>(best - uses.begin());
   kept_[index] = {incarnation, now + kReserved};
+  highest_ = std::max(highest_, index);
   return index;
+}
+
+int32_t TaskNumbers::Keep(uint64_t incarnation, absl::Time now) {
+  for (auto& [index, kept] : kept_) {
+    if (kept.incarnation != incarnation) continue;
+    kept.until = now + kReserved;
+    return index;
+  }
+  return 0;
 }
 
 std::map<TaskKey, uint64_t> TaskNumbers::Coming(const Members& members,
@@ -92,8 +108,9 @@ void TaskNumbers::Release(const Members& members, absl::Time now) {
     const auto& [index, kept] = *it;
     const CoordinatorWorker* const task = members.Find({kWorkerJob, index});
     const bool has_come =
-        task != nullptr && (task->sender.incarnation() == kept.incarnation ||
-                            task->IsRetired(kept.incarnation));
+        task != nullptr &&
+        (task->IsThere() || task->sender.incarnation() == kept.incarnation ||
+         task->IsRetired(kept.incarnation));
     it = has_come || now >= kept.until ? kept_.erase(it) : std::next(it);
   }
   for (auto it = waiting_.begin(); it != waiting_.end();) {

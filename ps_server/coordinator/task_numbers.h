@@ -28,10 +28,17 @@ class TaskNumbers {
   // The chief has committed an epoch, of a model that is restored or new.
   void OnCommit(bool is_restored, absl::Time now);
 
+  // Indices up to `highest` have been given, as a task says that comes. Those
+  // that were not given here are an earlier start's of ps task 0.
+  void HearOf(int32_t highest);
+  // The highest index that was ever given, as far as is known here; 0: none.
+  int32_t highest() const { return highest_; }
+
   // The index that this start has, or was given; else the first that no task
-  // has or had; without such a one that of a task that has finished, at last
-  // that of one that is lost. Errors: ResourceExhausted; Unavailable until it
-  // is known who has an index.
+  // has or had, above those of earlier starts of ps task 0; without such a one
+  // that of a task that has finished, then one that an earlier start may have
+  // given, at last that of one that is lost. Errors: ResourceExhausted;
+  // Unavailable until it is known who has an index.
   absl::StatusOr<int32_t> Assign(uint64_t incarnation, const Members& members,
                                  absl::Time now);
 
@@ -52,11 +59,17 @@ class TaskNumbers {
   };
 
   absl::Status CheckKnown(absl::Time now) const;
-  // Forgets those who have registered, or have had time to.
+  // The index that is kept for this start, from now on; 0: none.
+  int32_t Keep(uint64_t incarnation, absl::Time now);
+  // Forgets those who have registered, whose index another start has, and who
+  // have had time to.
   void Release(const Members& members, absl::Time now);
 
   // When all who have an index are known; InfiniteFuture before a commit.
   absl::Time known_at_ = absl::InfiniteFuture();
+  int32_t highest_ = 0;
+  // Earlier starts of ps task 0 have given those up to here.
+  int32_t highest_of_earlier_ = 0;
   // By index.
   std::map<int32_t, Kept> kept_;
   // When who waits for an index asked last, by incarnation.

@@ -3,6 +3,7 @@ an epoch, nobody is waited for, and no one is started anew."""
 
 import json
 import re
+import shutil
 import signal
 
 from tests.integration import harness
@@ -90,6 +91,53 @@ class ElasticTest(harness.TestCase):
         self.assertEqual("once more" in line, result["examples_repeated"] > 0)
         self.assertEqual(result["examples"] + result["examples_left"],
                          self.rows)
+
+    def stop_once_numbered(self):
+        """A worker that stands still with its number, in its data or later."""
+        worker = self.come()
+        number = self.number_of(worker)
+        worker.send(signal.SIGSTOP)
+        return worker, number
+
+    def restart(self, *tasks):
+        """The ps, and those tasks, without a warning."""
+        for task in (self.ps, *tasks):
+            task.kill()
+        self.ps = self.start_ps(self.cluster, 0, "--worker_timeout=2s")
+
+    def test_a_number_outlives_the_ps_that_gave_it(self):
+        self.begin("replication { async {} }", epochs=8)
+        slow, number = self.stop_once_numbered()
+        self.assertEqual(number, 2)
+        # Longer than the chief takes to hear of it.
+        self.await_steps(self.chief)
+        self.restart()
+        other = self.come()
+        self.assertEqual(self.number_of(other), 3)
+        slow.send(signal.SIGCONT)
+        self.await_steps(slow)
+        self.end()
+        for worker in (self.first, slow, other):
+            self.assertEqual(worker.wait(), 0, worker.output)
+
+    def test_a_number_that_was_given_twice_ends_nobody(self):
+        self.begin("replication { async {} }", epochs=8)
+        slow, number = self.stop_once_numbered()
+        # Nobody is left who has heard of it.
+        self.restart(self.chief, self.first)
+        shutil.rmtree(self.path("train"))
+        self.chief = self.start_worker(self.cluster, 0, *self.flags)
+        others = [self.come() for _ in range(2)]
+        self.assertEqual(sorted(map(self.number_of, others)), [1, number])
+        for other in others:
+            self.await_steps(other)
+        slow.send(signal.SIGCONT)
+        slow.wait_for("another worker has the number of this one: asking for "
+                      "another number")
+        self.await_steps(slow)
+        self.end()
+        for worker in (slow, *others):
+            self.assertEqual(worker.wait(), 0, worker.output)
 
     def test_a_task_that_has_no_number_wants_a_cluster_that_takes_any(self):
         code, output = self.run_to_end("worker", [

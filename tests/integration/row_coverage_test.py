@@ -176,9 +176,7 @@ class RowCoverageTest(recovery.TestCase):
             task.kill()
         job = launch(workers=4)
         self.end(job)
-        # As many steps lie between the cuts of two shards as are made
-        # meanwhile, which goes by the machine's load.
-        self.assert_each_row(job, 1, repeats=MANY_ROWS)
+        self.assert_each_row(job, 1, repeats=2 * BATCH)
 
     def kill(self, job):
         start, index, task = self.random.choice(
@@ -248,11 +246,12 @@ class RowCoverageTest(recovery.TestCase):
             # The last third is for coming back.
             done = self.disturb(job, events, steps * 2 // 3)
             self.end(job)
+            # Of each death a step of each worker may be in some shards.
             deaths = sum(event in DEATHS for event in done)
             sizes = [workers] if listed else range(1, len(job.workers) + 1)
             self.assert_each_row(
                 job, 2, [BATCH * size for size in sizes] if sync else [BATCH],
-                repeats=rows if deaths and not sync else 0)
+                repeats=0 if sync else deaths * len(job.workers) * BATCH)
             if time.monotonic() >= until:
                 return
 

@@ -212,6 +212,7 @@ absl::Status SimWorker::CreateChiefParts() {
         std::make_unique<RoundPauser>(&process_, coordination_.get(), sender_);
   }
   save.rounds = rounds_.get();
+  save.pipeline_depth = options_.model->scenario.pipeline_depth;
   save.placed = &options_.model->placed;
   save.rows = load.rows;
   save.slots = options_.model->slots;

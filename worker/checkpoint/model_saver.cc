@@ -107,36 +107,55 @@ absl::Duration ModelSaver::Trained(absl::Time now) const {
 }
 
 absl::StatusOr<ModelSaver::Moment> ModelSaver::Cut() {
-  absl::StatusOr<Moment> moment = CutOnce();
-  for (int attempt = 1; attempt < kCutAttempts; ++attempt) {
+  absl::StatusOr<Moment> moment = CutOnce(/*is_last=*/false);
+  for (int attempt = 2; attempt <= kCutAttempts; ++attempt) {
     // Aborted: a shard is past the update, or a worker was started anew between
-    // the cuts. The cuts of the others are ended by the next.
+    // the cuts, or made many steps. The cuts of the others are ended by the
+    // next.
     if (!absl::IsAborted(moment.status())) break;
-    moment = CutOnce();
+    moment = CutOnce(attempt == kCutAttempts);
   }
   return moment;
 }
 
-absl::StatusOr<ModelSaver::Moment> ModelSaver::CutOnce() {
-  return options_.rounds != nullptr ? CutPausedRounds() : CutRunningSteps();
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutOnce(bool is_last) {
+  return options_.rounds != nullptr ? CutPausedRounds()
+                                    : CutRunningSteps(is_last);
 }
 
-absl::StatusOr<ModelSaver::Moment> ModelSaver::CutRunningSteps() {
+absl::StatusOr<ModelSaver::Moment> ModelSaver::CutRunningSteps(bool is_last) {
   BeginCutRequest begin;
   *begin.mutable_sender() = options_.sender;
   begin.set_model_epoch(model_epoch_);
   begin.set_cut(++cuts_begun_);
+  begin.set_holds_steps(is_last);
   ASSIGN_OR_RETURN(BeginCutReply begun,
                    BeginCut(options_.coordination, *options_.clock, begin));
   Moment moment;
   moment.state = std::move(*begun.mutable_state());
   ASSIGN_OR_RETURN(moment.cuts, options_.client->chief().BeginSnapshot());
   ASSIGN_OR_RETURN(ConfirmCutReply reply, ConfirmCut(moment.cuts));
+  RETURN_IF_ERROR(CheckRepeated(reply.repeated_steps(), is_last));
   moment.ledger = std::move(*reply.mutable_ledger());
   const int64_t reported = moment.state.global_step();
   RETURN_IF_ERROR(CountHeldSteps(reply, &moment.state));
   moment.has_unreported = moment.state.global_step() > reported;
   return moment;
+}
+
+absl::Status ModelSaver::CheckRepeated(int64_t repeated_steps,
+                                       bool is_last) const {
+  if (repeated_steps <= options_.pipeline_depth) return absl::OkStatus();
+  const std::string found = absl::StrCat(
+      repeated_steps, " steps of a worker lie between the cuts of two shards");
+  if (!is_last) {
+    return absl::AbortedError(
+        absl::StrCat("cut of a checkpoint: ", found, "; cut again"));
+  }
+  options_.reporter.Info(
+      absl::StrCat("checkpoint: ", found, ", wanted at most ",
+                   options_.pipeline_depth, ": a restore would repeat them"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ConfirmCutReply> ModelSaver::ConfirmCut(const Cuts& cuts) const {

@@ -54,6 +54,8 @@ class ModelSaver {
     // Null but in synchronous replication, where every shard is then cut after
     // the same update. Entered by the saver.
     RoundPauser* rounds = nullptr;
+    // Without rounds: the most steps of a worker that a restore may repeat.
+    int pipeline_depth = 1;
     const PlacedModel* placed = nullptr;
     // What the run takes.
     TakenRows rows;
@@ -97,12 +99,16 @@ class ModelSaver {
   };
 
   absl::StatusOr<Moment> Cut();
-  // Errors: Aborted: cut again.
-  absl::StatusOr<Moment> CutOnce();
+  // Errors: Aborted: cut again, unless this was the last attempt.
+  absl::StatusOr<Moment> CutOnce(bool is_last);
   absl::StatusOr<Moment> CutPausedRounds() const;
   // While steps are applied: the cuts say which of them they hold, and the
-  // state counts those that all of them do.
-  absl::StatusOr<Moment> CutRunningSteps();
+  // state counts those that all of them do. At the last attempt no step is
+  // granted meanwhile.
+  absl::StatusOr<Moment> CutRunningSteps(bool is_last);
+  // Aborted if a restore would repeat too many steps; at the last attempt a
+  // line.
+  absl::Status CheckRepeated(int64_t repeated_steps, bool is_last) const;
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const Cuts& cuts) const;
 
   CheckpointManifest MakeManifest(const Moment& moment) const;

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/error_reason.h"
+#include "common/rpc/incarnation.h"
 #include "worker/client/call_status.h"
 #include "worker/task/worker_job.h"
 
@@ -136,10 +137,7 @@ absl::Status ProgramTask::failure() const {
 void ProgramTask::RunSession() {
   absl::StatusOr<Outcome> outcome = Train();
   if (!outcome.ok()) outcome = OutcomeOf(outcome.status());
-  SetSession(nullptr);
-  run_.reset();
-  stage_.reset();
-  health_.reset();
+  ClearStages();
   {
     absl::MutexLock lock(&mu_);
     outcome_ = *std::move(outcome);
@@ -149,10 +147,27 @@ void ProgramTask::RunSession() {
 
 absl::StatusOr<ProgramTask::Outcome> ProgramTask::Train() {
   TaskId* const self = &options_.worker.self;
-  if (self->index() < 0) {
+  if (self->index() >= 0) return TrainAsNumbered();
+  const TaskId unnumbered = *self;
+  while (true) {
     ASSIGN_OR_RETURN(*self, options_.number_task(options_.worker));
     if (self->index() < 0) return Outcome();
+    options_.worker.is_numbered = true;
+    ASSIGN_OR_RETURN(const Outcome outcome, TrainAsNumbered());
+    const TrainingSession& session = run_->session();
+    // A program that has had a step cannot begin anew.
+    if (!session.was_replaced() || !session.goes_on() || steps_.has_values()) {
+      return outcome;
+    }
+    options_.worker.reporter.Info(
+        "another worker has the number of this one: asking for another");
+    ClearStages();
+    options_.worker.incarnation = NewIncarnation();
+    *self = unnumbered;
   }
+}
+
+absl::StatusOr<ProgramTask::Outcome> ProgramTask::TrainAsNumbered() {
   ASSIGN_OR_RETURN(WorkerLinks links, options_.make_links(options_.worker));
   RETURN_IF_ERROR(CreateStages(std::move(links)));
   TrainingSession& session = run_->session();
@@ -160,6 +175,13 @@ absl::StatusOr<ProgramTask::Outcome> ProgramTask::Train() {
   const int exit_code = session.Run();
   if (exit_code == kExitDone && !steps_.has_last()) RestoreLast();
   return Outcome{exit_code, FailureOf(exit_code, session.exit_text())};
+}
+
+void ProgramTask::ClearStages() {
+  SetSession(nullptr);
+  run_.reset();
+  stage_.reset();
+  health_.reset();
 }
 
 void ProgramTask::RestoreLast() {

@@ -44,8 +44,9 @@ struct ProgramOptions {
   int steps_ahead = 0;
   bool in_order = false;
   std::string settings;
-  // Numbers a task that has no number: AcquireIndex, or its certificate's. One
-  // still without: its job is at its end, and needs no more workers.
+  // Numbers a task that has no number, by AcquireIndex; again, if another one
+  // has that number. One still without: its job is at its end, and needs no
+  // more workers.
   std::function<absl::StatusOr<TaskId>(const WorkerOptions&)> number_task;
   // Links to the ps tasks, once it has one.
   std::function<absl::StatusOr<WorkerLinks>(const WorkerOptions&)> make_links;
@@ -93,7 +94,9 @@ class ProgramTask {
   void RunSession() ABSL_LOCKS_EXCLUDED(mu_);
   // Errors: of a task that cannot begin.
   absl::StatusOr<Outcome> Train() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Outcome> TrainAsNumbered() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CreateStages(WorkerLinks links);
+  void ClearStages() ABSL_LOCKS_EXCLUDED(mu_);
   // Brings what the session could not bring, to a chief whose job is done.
   void RestoreLast();
   Outcome OutcomeOf(const absl::Status& start) const ABSL_LOCKS_EXCLUDED(mu_);

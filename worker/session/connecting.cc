@@ -61,9 +61,9 @@ void Connecting::On(const HelloEvent& event) {
   }
   const absl::Status& status = event.reply.status();
   if (core_.end().is_leaving() || IsTransient(status)) return;
-  core_.ExitWith({ExitCodeOfRefusal(status),
-                  WithAdvice(absl::StrCat(
-                      ps, " refused: ", WithoutPsName(status.message(), ps)))});
+  core_.ExitWith(ExitOfRefusal(
+      status, WithAdvice(absl::StrCat(
+                  ps, " refused: ", WithoutPsName(status.message(), ps)))));
 }
 
 // Before this task replaces another start of itself, which may be another
@@ -128,7 +128,7 @@ void Connecting::OnAsked(const absl::StatusOr<RegisterReply>& reply) {
   const absl::Status& status = reply.status();
   if (IsTransient(status)) return core_.RetryLater();
   if (!status.ok()) {
-    core_.ExitWith({ExitCodeOfRefusal(status), std::string(status.message())});
+    core_.ExitWith(ExitOfRefusal(status));
   } else if (!core_.peers().AllGreeted() && reply->state().phase() == DONE &&
              !reply->state().may_go_on()) {
     core_.ReplaceState(reply->state());
@@ -157,7 +157,7 @@ bool Connecting::On(const RegisterEvent& event) {
   } else if (IsReplaced(status)) {
     core_.ReconnectOrYield(status);
   } else {
-    core_.ExitWith({ExitCodeOfRefusal(status), std::string(status.message())});
+    core_.ExitWith(ExitOfRefusal(status));
   }
   return false;
 }

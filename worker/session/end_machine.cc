@@ -368,7 +368,7 @@ std::optional<Exit> EndMachine::OnRegisteredAgain(const absl::Status& status,
 // to say. A failure or a signal of this one's own goes before.
 std::optional<Exit> EndMachine::Yield(const absl::Status& why) const {
   if (!IsReplaced(why) || exit_.code != kExitDone) return std::nullopt;
-  return Exit{kExitFailed, std::string(why.message())};
+  return ExitOfReplaced(std::string(why.message()));
 }
 
 bool EndMachine::IsLastAttempt() {

@@ -158,7 +158,7 @@ void SessionCore::Reconnect(const absl::Status& why) {
 void SessionCore::ReconnectOrYield(const absl::Status& why) {
   if (end_.is_leaving()) return;
   if (IsReplaced(why)) {
-    return ExitWith({kExitFailed, std::string(why.message())});
+    return ExitWith(ExitOfRefusal(why));
   }
   if (!absl::IsInvalidArgument(why)) return Reconnect(why);
   if (busy_) {
@@ -231,11 +231,13 @@ int UnlessDamaged(const absl::Status& status, int otherwise) {
   return IsDamaged(status) ? kExitRetryable : otherwise;
 }
 
-int ExitCodeOfRefusal(const absl::Status& status) {
-  if (IsReplaced(status)) return kExitFailed;
+Exit ExitOfRefusal(const absl::Status& status, std::string text) {
+  if (text.empty()) text = std::string(status.message());
+  if (IsReplaced(status)) return ExitOfReplaced(std::move(text));
   const bool insecure = status.code() == absl::StatusCode::kUnauthenticated ||
                         status.code() == absl::StatusCode::kPermissionDenied;
-  return UnlessDamaged(status, insecure ? kExitInsecure : kExitBadConfig);
+  const int code = insecure ? kExitInsecure : kExitBadConfig;
+  return {UnlessDamaged(status, code), std::move(text)};
 }
 
 std::string TaskNames(const std::vector<TaskId>& tasks) {

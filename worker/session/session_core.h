@@ -47,8 +47,8 @@ class SessionCore {
     // A task that comes when the job is over looks whether this is reached.
     JobGoal goal;
     // In a named namespace, which may have been given to another job by
-    // mistake: ps task 0 is asked before another start of this task is
-    // replaced.
+    // mistake, and of a task whose index ps task 0 may have given twice: it is
+    // asked before another start of this task is replaced.
     bool asks_before_takeover = false;
     // The chief: there is a train_dir, and the step of its newest checkpoint
     // when this process began; -1 if it has none.
@@ -178,8 +178,9 @@ absl::Time SoonestAfter(absl::Time now, std::initializer_list<absl::Time> due);
 // not get round: the network's fault, not this task's.
 int UnlessDamaged(const absl::Status& status, int otherwise);
 
-// The exit code of a task that a ps has refused.
-int ExitCodeOfRefusal(const absl::Status& status);
+// The end of a task that a ps has refused; `text`: in more words than the
+// status has.
+Exit ExitOfRefusal(const absl::Status& status, std::string text = "");
 
 // "/job:worker/task:1, /job:worker/task:2".
 std::string TaskNames(const std::vector<TaskId>& tasks);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -240,12 +241,19 @@ struct Say {
   bool is_error = false;
 };
 // The end. `text` says why if `code` is not 0. `without_ps`: the job is over,
-// though no ps task has said so now.
+// though no ps task has said so now. `is_replaced`: another start has this
+// task.
 struct Exit {
   int code;
   std::string text;
   bool without_ps = false;
+  bool is_replaced = false;
 };
+
+inline Exit ExitOfReplaced(std::string text) {
+  return {kExitFailed, std::move(text), /*without_ps=*/false,
+          /*is_replaced=*/true};
+}
 
 using SessionAction =
     std::variant<SendHello, SendRegister, SendWatch, SendBeginEpoch, LoadModel,

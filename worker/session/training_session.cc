@@ -158,6 +158,10 @@ void TrainingSession::Do(const SendRegister& action) {
   request.set_takeover(action.takeover);
   request.set_goes_on(action.goes_on);
   request.set_asks_only(action.asks_only);
+  const int32_t own = options_.is_numbered ? options_.sender.task().index() : 0;
+  highest_index_ = std::max({highest_index_, job_state().highest_index(), own});
+  request.set_highest_index(highest_index_);
+  request.set_is_numbered(options_.is_numbered);
   request.mutable_data()->Assign(options_.data.begin(), options_.data.end());
   parts_.coordination->Call(kRegisterCall, request, Deadline(),
                             PushTo<RegisterEvent, RegisterReply>(queue_));
@@ -411,6 +415,7 @@ void TrainingSession::Do(const Exit& action) {
   }
   exit_text_ = action.text;
   left_without_ps_ = action.without_ps;
+  was_replaced_ = action.is_replaced;
   exit_code_ = action.code;
 }
 

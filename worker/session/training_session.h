@@ -45,6 +45,8 @@ class TrainingSession {
     // Hash and text of the TrainingSpec's semantic fields.
     uint64_t training_fingerprint = 0;
     std::string training_text;
+    // As RegisterRequest's.
+    bool is_numbered = false;
     // What this worker's data are (MakeDataSections).
     std::vector<DataSection> data;
     StopSpec stop;
@@ -126,6 +128,7 @@ class TrainingSession {
   // As Exit's.
   const std::string& exit_text() const { return exit_text_; }
   bool left_without_ps() const { return left_without_ps_; }
+  bool was_replaced() const { return was_replaced_; }
   int64_t global_step() const { return global_step_; }
   // NaN: it has made no step.
   double last_loss() const { return last_loss_; }
@@ -191,9 +194,12 @@ class TrainingSession {
   // Has this process loaded the model of an epoch that is not yet entered?
   bool loaded_ = false;
   bool loaded_initialized_ = false;
+  // As RegisterRequest's.
+  int32_t highest_index_ = 0;
   int exit_code_ = -1;
   std::string exit_text_;
   bool left_without_ps_ = false;
+  bool was_replaced_ = false;
 
   int64_t global_step_ = 0;
   int64_t first_global_step_ = 0;

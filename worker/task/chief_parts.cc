@@ -144,6 +144,7 @@ void ChiefParts::CreateSaver() {
   save.client = steps_.client();
   save.coordination = steps_.coordination();
   save.rounds = rounds_.get();
+  save.pipeline_depth = PipelineDepth(options().training.replication());
   save.placed = &steps_.placed().model();
   save.rows = TakenRowsOf(steps_.traits());
   for (const SlotDef& slot : steps_.placed().update_rule()->slots())

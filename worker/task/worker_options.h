@@ -63,6 +63,8 @@ struct WorkerOptions {
   std::function<void(absl::string_view text)> show_live;
   // The process's start number: random and not 0.
   uint64_t incarnation = 1;
+  // Ps task 0 has given this start its index (AcquireIndex).
+  bool is_numbered = false;
   // Both outlive the task. The latch ends Create where it waits.
   const Clock* clock = nullptr;
   StopLatch* latch = nullptr;

@@ -40,7 +40,8 @@ SessionMachine::Options MachineOptions(const SessionStages& stages) {
     machine.saved_step =
         NewestSavedStep(stages.chief->file_system(), task.train_dir);
   }
-  machine.asks_before_takeover = !task.job_namespace.empty();
+  machine.asks_before_takeover =
+      !task.job_namespace.empty() || task.is_numbered;
   machine.goal = stages.steps->goal();
   machine.finished = stages.files->finished_before();
   return machine;
@@ -53,6 +54,7 @@ TrainingSession::Options SessionOptions(const SessionStages& stages) {
   TrainingSession::Options options;
   options.machine = MachineOptions(stages);
   options.sender = SenderOf(task);
+  options.is_numbered = task.is_numbered;
   if (!task.cluster.empty()) {
     const auto own = task.cluster.AddressOf(task.self);
     if (own.ok()) options.sender_address = *own;

@@ -40,6 +40,10 @@ class WorkerTask {
 
   // Trains; returns the exit code.
   int Run();
+  // Another start has this task, and no signal has come. After Run.
+  bool was_replaced() const {
+    return run_->session().was_replaced() && run_->session().goes_on();
+  }
 
   // From any thread.
   void RequestStop(int signal);

@@ -34,8 +34,9 @@ class CoordinatorCutTest : public CoordinatorTest {
     return held;
   }
 
-  absl::Status BeginCut(const Sender& sender) {
+  absl::Status BeginCut(const Sender& sender, bool holds_steps = false) {
     BeginCutRequest request;
+    request.set_holds_steps(holds_steps);
     *request.mutable_sender() = sender;
     request.set_model_epoch(epoch_);
     request.set_cut(++cuts_);
@@ -160,6 +161,67 @@ TEST_F(CoordinatorCutTest, NewEpoch_ForgetsHeldSteps) {
   ASSERT_THAT(Begin(chief_), IsOk());
   Pass(kTimeout, {chief_});
   EXPECT_EQ(coordinator_.global_step(), 0);
+}
+
+TEST_F(CoordinatorCutTest, ACutThatHoldsSteps_GrantsNoneUntilItIsConfirmed) {
+  TakeStep(worker_, 2);
+  ASSERT_THAT(BeginCut(chief_, /*holds_steps=*/true), IsOk());
+  EXPECT_TRUE(Step(worker_, 1).granted()) << "it has that one";
+  const StepReply refused = Step(worker_, 2);
+  EXPECT_FALSE(refused.granted());
+  EXPECT_EQ(refused.waiting_why(), "to cut a checkpoint");
+  EXPECT_EQ(coordinator_.global_step(), 2) << "what is reported counts";
+  const int64_t version = coordinator_.state_version();
+  ConfirmCutRequest request;
+  *request.mutable_sender() = chief_;
+  request.set_model_epoch(epoch_);
+  ASSERT_THAT(coordinator_.ConfirmCut(request, now_), IsOk());
+  EXPECT_GT(coordinator_.state_version(), version) << "it is to ask again";
+  EXPECT_TRUE(Step(worker_, 2).granted());
+}
+
+TEST_F(CoordinatorCutTest, AChiefThatDiesInACut_HoldsStepsForASecond) {
+  TakeStep(worker_, 2);
+  ASSERT_THAT(BeginCut(chief_, /*holds_steps=*/true), IsOk());
+  EXPECT_FALSE(Step(worker_, 2).granted());
+  EXPECT_EQ(coordinator_.NextDeadline(), now_ + JobSaves::kLongestCut);
+  const int64_t version = coordinator_.state_version();
+  Pass(JobSaves::kLongestCut - absl::Milliseconds(1), {worker_});
+  EXPECT_FALSE(Step(worker_, 2).granted());
+  Pass(absl::Milliseconds(1), {worker_});
+  EXPECT_GT(coordinator_.state_version(), version);
+  EXPECT_TRUE(Step(worker_, 2).granted());
+}
+
+TEST_F(CoordinatorCutTest, ACopyOfAnOldCut_HoldsNoSteps) {
+  ASSERT_THAT(Confirm(MakeHeld(worker_, 1)), IsOk());
+  --cuts_;
+  ASSERT_THAT(BeginCut(chief_, /*holds_steps=*/true), IsOk());
+  EXPECT_TRUE(Step(worker_, 0).granted());
+}
+
+TEST_F(CoordinatorCutTest, AnotherCut_LetsStepsGoOn) {
+  ASSERT_THAT(BeginCut(chief_, /*holds_steps=*/true), IsOk());
+  EXPECT_FALSE(Step(worker_, 0).granted());
+  ASSERT_THAT(BeginCut(chief_), IsOk());
+  EXPECT_TRUE(Step(worker_, 0).granted());
+}
+
+TEST_F(CoordinatorCutTest, StepsThatSomeShardsHave_AreCountedAsRepeated) {
+  TakeStep(worker_, 2);
+  const HeldStep held = MakeHeld(worker_, 2);
+  ASSERT_THAT(BeginCut(chief_), IsOk());
+  for (const int64_t step : {2, 3, 4}) Step(worker_, step);
+  ConfirmCutRequest request;
+  *request.mutable_sender() = chief_;
+  request.set_model_epoch(epoch_);
+  *request.add_held() = held;
+  *request.add_begun() = held;
+  request.mutable_begun(0)->set_step(5);
+  const auto reply = coordinator_.ConfirmCut(request, now_);
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->repeated_steps(), 3) << "3 and 4, and 5, not reported yet";
+  EXPECT_EQ(reply->ledger().repeated(), 30);
 }
 
 TEST_F(CoordinatorCutTest, SaveWithUnreportedSteps_SavesThoseReported) {

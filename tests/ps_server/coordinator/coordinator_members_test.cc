@@ -1,6 +1,7 @@
 // Workers that come and go: what the others are told, and what that costs.
 #include <map>
 
+#include "common/rpc/error_reason.h"
 #include "gmock/gmock.h"
 #include "ps_server/coordinator/state_versions.h"
 #include "tests/ps_server/coordinator/coordinator_fixture.h"
@@ -188,7 +189,77 @@ class AssignTaskTest : public CoordinatorTest {
     request.set_incarnation(incarnation);
     return request;
   }
+
+  // Of a worker that was given its index.
+  absl::StatusOr<RegisterReply> RegisterNumbered(const Sender& sender) {
+    RegisterRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    *request.mutable_sender() = sender;
+    request.set_training_fingerprint(std::hash<std::string>()("a"));
+    request.set_training_text("a");
+    request.set_is_numbered(true);
+    request.set_highest_index(sender.task().index());
+    return coordinator_.Register(request, now_);
+  }
+
+  // Another start of ps task 0, whose model is restored by a chief that has
+  // heard of `highest`; workers of before have had their time to come back.
+  void StartRestored(int32_t highest) {
+    RegisterRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    *request.mutable_sender() = chief_;
+    request.set_training_fingerprint(std::hash<std::string>()("a"));
+    request.set_training_text("a");
+    request.set_chief(true);
+    request.set_highest_index(highest);
+    ASSERT_THAT(coordinator_.Register(request, now_), IsOk());
+    epoch_ = Begin(chief_)->model_epoch();
+    CommitEpochRequest commit = MakeCommit(chief_, epoch_, 100);
+    commit.set_global_step(7);
+    ASSERT_THAT(coordinator_.CommitEpoch(commit, now_), IsOk());
+    now_ += TaskNumbers::kReturn;
+  }
 };
+
+TEST_F(AssignTaskTest, AnIndexThatIsGiven_IsToldToTheChief) {
+  StartRun(1, 100);
+  EXPECT_EQ(coordinator_.State().highest_index(), 0);
+  ASSERT_THAT(Watch(chief_, coordinator_.state_version(), absl::Seconds(5)),
+              IsOk());
+  ASSERT_THAT(coordinator_.AssignTask(Request(101), now_), IsOk());
+  now_ += StateVersions::kPause;
+  coordinator_.Tick(now_);
+  const auto answers = coordinator_.TakeAnswers(now_);
+  ASSERT_EQ(answers.size(), 1);
+  EXPECT_EQ(answers[0].state.highest_index(), 1);
+}
+
+TEST_F(AssignTaskTest, WhoOpensItsDataWhilePsTask0IsRestarted_KeepsItsIndex) {
+  StartRestored(/*highest=*/1);
+  EXPECT_EQ(coordinator_.AssignTask(Request(104), now_)->index(), 2);
+  ASSERT_THAT(RegisterNumbered(worker_), IsOk());
+  ASSERT_THAT(RegisterNumbered(MakeSender(2, 104)), IsOk());
+  EXPECT_THAT(Watch(worker_, 0), IsOk());
+}
+
+// Nobody but the first had heard of its index.
+TEST_F(AssignTaskTest, OfTwoWithOneIndex_WhoRegistersFirstKeepsIt) {
+  StartRestored(/*highest=*/0);
+  EXPECT_EQ(coordinator_.AssignTask(Request(104), now_)->index(), 1);
+  ASSERT_THAT(RegisterNumbered(worker_), IsOk());
+  const absl::Status second = RegisterNumbered(MakeSender(1, 104)).status();
+  EXPECT_EQ(ReasonOf(second), ErrorReason::kReplaced);
+  EXPECT_THAT(second.message(), HasSubstr("ask for another one"));
+  EXPECT_THAT(Watch(worker_, 0), IsOk());
+  EXPECT_EQ(coordinator_.AssignTask(Request(105), now_)->index(), 2);
+  EXPECT_EQ(coordinator_.AssignTask(Request(104), now_)->index(), 3);
+}
+
+TEST_F(AssignTaskTest, IndexOfOneThatIsLost_IsAnotherStarts) {
+  StartRun(2, 100);
+  Pass(kTimeout, {chief_});
+  EXPECT_NE(RegisterNumbered(MakeSender(1, 104))->takeover(), 0);
+}
 
 TEST_F(AssignTaskTest, AWorkerThatRegisters_KeepsItsIndex) {
   StartRun(1, 100);

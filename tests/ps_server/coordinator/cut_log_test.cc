@@ -55,9 +55,12 @@ TEST_F(CutLogTest, StepsThatSomeShardBegan_AreCountedUnlessHeld) {
   begun[0].set_step(4);
   log_.Begin();
   for (const int64_t step : {2, 3, 4, 5}) Count(step);
-  EXPECT_EQ(log_.CountBegunBehind(counted, begun), 20) << "steps 3 and 4";
-  EXPECT_EQ(log_.CountBegunBehind({}, begun), 30);
-  EXPECT_EQ(log_.CountBegunBehind(counted, {}), 0);
+  const TaskKey task = KeyOf(MakeSender(1, 101));
+  auto behind = log_.CountBegunBehind(counted, begun);
+  EXPECT_EQ(behind[task].rows, 20) << "steps 3 and 4";
+  EXPECT_EQ(behind[task].steps, 2);
+  EXPECT_EQ(log_.CountBegunBehind({}, begun)[task].rows, 30);
+  EXPECT_TRUE(log_.CountBegunBehind(counted, {}).empty());
 }
 
 TEST_F(CutLogTest, AnotherCut_BeginsAnew) {

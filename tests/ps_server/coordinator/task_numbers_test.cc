@@ -1,5 +1,7 @@
 #include "ps_server/coordinator/task_numbers.h"
 
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/ps_server/shard/shard_requests.h"
@@ -57,6 +59,32 @@ TEST_F(TaskNumbersTest, AfterARestore_LivingWorkersComeBackFirst) {
   EXPECT_EQ(*Assign(1), 2) << "this ps knows all since the first commit";
 }
 
+TEST_F(TaskNumbersTest, AfterARestart_IndicesAreAboveThoseThatWereGiven) {
+  numbers_.OnCommit(/*is_restored=*/true, now_);
+  numbers_.HearOf(3);
+  EXPECT_EQ(numbers_.highest(), 3);
+  now_ += TaskNumbers::kReturn;
+  Join(1);
+  EXPECT_EQ(*Assign(7), 4);
+  numbers_.HearOf(4);
+  EXPECT_EQ(*Assign(8), 5) << "4 was given here";
+  now_ += TaskNumbers::kReserved;
+  EXPECT_EQ(*Assign(9), 4);
+  numbers_.HearOf(9);
+  EXPECT_EQ(*Assign(10), 10) << "who knew of more came late";
+}
+
+TEST_F(TaskNumbersTest, WithoutOneAbove_AnIndexOfAnEarlierStartIsGiven) {
+  numbers_.OnCommit(/*is_restored=*/false, now_);
+  numbers_.HearOf(std::numeric_limits<int32_t>::max());
+  EXPECT_EQ(numbers_.highest(), kLast);
+  Join(1).state = MemberState::kLost;
+  Join(2);
+  EXPECT_EQ(*Assign(7), 3);
+  Join(5).state = MemberState::kFinished;
+  EXPECT_EQ(*Assign(8), 5) << "it is known to be free";
+}
+
 TEST_F(TaskNumbersTest, WhoWaitedAndAsksNoMore_IsNotOnTheWay) {
   numbers_.OnCommit(/*is_restored=*/true, now_);
   ExpectUnavailable("after the model was restored");
@@ -90,6 +118,21 @@ TEST_F(RunningTaskNumbersTest, AnIndexOfOneThatNeverCame_IsGivenInTheEnd) {
   EXPECT_EQ(*Assign(1), 1);
   now_ += TaskNumbers::kReserved;
   EXPECT_EQ(*Assign(2), 1);
+}
+
+TEST_F(RunningTaskNumbersTest, WithoutARestart_AFreeIndexIsGivenAgain) {
+  EXPECT_EQ(*Assign(1), 1);
+  EXPECT_EQ(*Assign(2), 2);
+  EXPECT_EQ(numbers_.highest(), 2);
+  now_ += TaskNumbers::kReserved;
+  numbers_.HearOf(2);
+  EXPECT_EQ(*Assign(3), 1);
+}
+
+TEST_F(RunningTaskNumbersTest, AnIndexThatAnotherCameWith_IsKeptNoLonger) {
+  EXPECT_EQ(*Assign(1), 1);
+  Join(1);
+  EXPECT_EQ(*Assign(1), 2);
 }
 
 TEST_F(RunningTaskNumbersTest, WhoHasRegistered_KeepsItsIndexAsAMemberAlone) {

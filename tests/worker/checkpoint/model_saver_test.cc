@@ -2,8 +2,6 @@
 // restores whole models.
 #include "worker/checkpoint/model_saver.h"
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,9 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_file_system.h"
 #include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/reported_lines.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/session/round_coordination.h"
 
@@ -42,6 +43,8 @@ class ModelSaverTest : public ::testing::Test {
     options.client = client_.get();
     options.coordination = &coordination_;
     if (rounds) options.rounds = &rounds_;
+    options.pipeline_depth = pipeline_depth_;
+    options.reporter = lines_.reporter();
     options.rows = {/*num_examples=*/400, /*worker_rows=*/32};
     options.file_system = &files_;
     options.train_dir = "train";
@@ -72,6 +75,8 @@ class ModelSaverTest : public ::testing::Test {
     return *manifest;
   }
 
+  int pipeline_depth_ = 1;
+  ReportedLines lines_;
   FakeFileSystem files_{"train"};
   EvaluationHistory evaluations_;
   std::unique_ptr<ModelSaver> saver_;
@@ -126,6 +131,47 @@ TEST_F(ModelSaverTest, CutOfAnOldEpoch_FailsBeforeTheShardsAreCut) {
   coordination_.begin_failure = absl::AbortedError("fenced: epoch 2");
   EXPECT_THAT(saver_->Begin(), StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(shards_[0].round(), 0);
+}
+
+TEST_F(ModelSaverTest, CutsThatLieFarApart_AreMadeAgain) {
+  Create(/*rounds=*/false);
+  coordination_.repeated_steps = {13, 2, 1};
+  ASSERT_THAT(saver_->Begin(), IsOk());
+  EXPECT_EQ(
+      coordination_.cut_calls(),
+      std::vector<std::string>({"BeginCut 1", "ConfirmCut 1", "BeginCut 1",
+                                "ConfirmCut 1", "BeginCut 1", "ConfirmCut 1"}));
+  EXPECT_THAT(lines_.lines(), ::testing::IsEmpty());
+}
+
+TEST_F(ModelSaverTest, CutsOfPipelinedSteps_MayLieAsFarApart) {
+  pipeline_depth_ = 2;
+  Create(/*rounds=*/false);
+  coordination_.repeated_steps = {3, 2};
+  ASSERT_THAT(saver_->Begin(), IsOk());
+  EXPECT_EQ(coordination_.cut_calls().size(), 4);
+}
+
+TEST_F(ModelSaverTest, TheLastCut_HoldsTheSteps) {
+  Create(/*rounds=*/false);
+  coordination_.repeated_steps = {13, 13, 13, 13};
+  ASSERT_THAT(saver_->Begin(), IsOk());
+  const std::vector<std::string>& calls = coordination_.cut_calls();
+  ASSERT_EQ(calls.size(), 10);
+  EXPECT_EQ(calls[6], "BeginCut 1");
+  EXPECT_EQ(calls[8], "BeginCut 1, holds");
+  EXPECT_THAT(lines_.lines(), ::testing::IsEmpty());
+}
+
+TEST_F(ModelSaverTest, ALastCutThatLiesFarApart_IsSavedAndSaid) {
+  Create(/*rounds=*/false);
+  coordination_.repeated_steps = {13, 13, 13, 13, 4};
+  ASSERT_THAT(saver_->Begin(), IsOk());
+  EXPECT_EQ(coordination_.cut_calls().size(), 10);
+  EXPECT_THAT(lines_.lines(),
+              ::testing::ElementsAre(::testing::HasSubstr(
+                  "4 steps of a worker lie between the cuts of two shards, "
+                  "wanted at most 1")));
 }
 
 // Its values may be others, with as many steps.

@@ -633,6 +633,50 @@ TEST_F(ProgramTaskTest, TaskWithoutANumber_IsNumberedFirst) {
   EXPECT_THAT(program.seen, SizeIs(2));
 }
 
+TEST_F(ProgramTaskTest, TaskWhoseNumberAnotherHas_AsksForAnotherAndTrains) {
+  StartPs(3, "replication { async {} } stop { steps: 9 }");
+  absl::Notification first_began;
+  absl::Notification second_began;
+  const auto on_step_one = [](std::function<void()> act) {
+    return [act](ProgramTask&, const ProgramSteps::Offer& offer) {
+      if (offer.step == 1) act();
+    };
+  };
+  Program chief;
+  chief.on_step = on_step_one([&] { second_began.WaitForNotification(); });
+  Program first;
+  first.on_step = on_step_one([&] {
+    first_began.Notify();
+    second_began.WaitForNotification();
+  });
+  Program second;
+  second.on_step = on_step_one([&] { second_began.Notify(); });
+  std::vector<ProgramOptions> options = {Options(0, chief), Options(-1, first),
+                                         Options(-1, second)};
+  options[1].number_task = [](const WorkerOptions& worker) {
+    TaskId task = worker.self;
+    task.set_index(1);
+    return task;
+  };
+  int asked = 0;
+  options[2].number_task = [&](const WorkerOptions& worker) {
+    first_began.WaitForNotification();
+    TaskId task = worker.self;
+    EXPECT_EQ(task.index(), -1);
+    task.set_index(++asked);
+    return task;
+  };
+  std::thread of_first([&] { Train(options[1], &first); });
+  std::thread of_second([&] { Train(options[2], &second); });
+  Train(options[0], &chief);
+  of_first.join();
+  of_second.join();
+  EXPECT_EQ(asked, 2);
+  for (const Program* program : {&chief, &first, &second}) {
+    EXPECT_EQ(program->exit_code, 0);
+  }
+}
+
 TEST_F(ProgramTaskTest, TaskThatGetsNoNumber_IsDone) {
   StartPs(1, "replication { async {} } stop { steps: 2 }");
   Program program;

@@ -1,6 +1,8 @@
 #ifndef TESTS_WORKER_SESSION_FAKE_COORDINATION_H_
 #define TESTS_WORKER_SESSION_FAKE_COORDINATION_H_
 
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +38,9 @@ class FakeCoordination : public Link {
     });
     calls_.Handle(kBeginCutCall, [this](const BeginCutRequest& request,
                                         absl::Time, const auto& done) {
-      cut_calls_.push_back(absl::StrCat("BeginCut ", request.model_epoch()));
+      cut_calls_.push_back(
+          absl::StrCat("BeginCut ", request.model_epoch(),
+                       request.holds_steps() ? ", holds" : ""));
       if (!begin_failure.ok()) return done(begin_failure);
       BeginCutReply reply;
       *reply.mutable_state() = State();
@@ -49,6 +53,10 @@ class FakeCoordination : public Link {
       ConfirmCutReply reply;
       *reply.mutable_counted() = request.held();
       *reply.mutable_ledger() = ledger;
+      if (!repeated_steps.empty()) {
+        reply.set_repeated_steps(repeated_steps.front());
+        repeated_steps.pop_front();
+      }
       done(reply);
     });
   }
@@ -100,6 +108,9 @@ class FakeCoordination : public Link {
     if (State().phase() == phase) return;
     Change([phase](JobState* state) { state->set_phase(phase); });
   }
+  void SetHighestIndex(int32_t index) {
+    Change([index](JobState* state) { state->set_highest_index(index); });
+  }
   // A ps that is about to end wants a save.
   void AskToSave() {
     Change([](JobState* state) { state->set_save_requests(1); });
@@ -117,6 +128,8 @@ class FakeCoordination : public Link {
   // Of cuts and of rounds that are held.
   RowLedger ledger;
   absl::Status begin_failure;
+  // Of the next cuts, as ConfirmCutReply's; 0 of those after.
+  std::deque<int64_t> repeated_steps;
   // With their epochs.
   const std::vector<std::string>& cut_calls() const { return cut_calls_; }
 

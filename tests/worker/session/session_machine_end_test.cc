@@ -143,6 +143,7 @@ TEST_F(SessionMachineEndTest, WhoIsReplacedAtTheEndLeavesTheEndToItsSuccessor) {
                                ErrorReason::kReplaced)});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_TRUE(Get<Exit>()->is_replaced);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("newer start"));
 }
 

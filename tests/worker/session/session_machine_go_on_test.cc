@@ -179,6 +179,21 @@ TEST_F(SessionMachineGoOnTest, AsksBeforeItReplacesWhatMayBeAnothersTask) {
   Send(RegisterEvent{absl::InvalidArgumentError("another job has it")});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitBadConfig);
+  EXPECT_FALSE(Get<Exit>()->is_replaced);
+  EXPECT_EQ(Get<SendHello>(), nullptr);
+}
+
+TEST_F(SessionMachineGoOnTest, WhoseNumberAnotherHas_ReplacesItNowhere) {
+  asks_before_takeover_ = true;
+  Start(/*chief=*/false);
+  Send(TickEvent{});
+  HelloReply taken = Ready(7, 1);
+  taken.set_takeover(5);
+  Send(HelloEvent{0, taken});
+  Send(RegisterEvent{FencedError("another worker was given this index, too",
+                                 ErrorReason::kReplaced)});
+  ASSERT_NE(Get<Exit>(), nullptr);
+  EXPECT_TRUE(Get<Exit>()->is_replaced);
   EXPECT_EQ(Get<SendHello>(), nullptr);
 }
 

@@ -270,6 +270,7 @@ TEST_F(SessionMachineTest, WhoIsReplacedHasFailed) {
   Send(HelloEvent{0, replaced});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_TRUE(Get<Exit>()->is_replaced);
   EXPECT_THAT(Get<Exit>()->text, HasSubstr("newer start"));
   Start(/*chief=*/false);
   Send(TickEvent{});
@@ -277,6 +278,7 @@ TEST_F(SessionMachineTest, WhoIsReplacedHasFailed) {
   Send(RegisterEvent{replaced});
   ASSERT_NE(Get<Exit>(), nullptr);
   EXPECT_EQ(Get<Exit>()->code, kExitFailed);
+  EXPECT_TRUE(Get<Exit>()->is_replaced);
 }
 
 TEST_F(SessionMachineTest, OtherTrainingSpecEndsItAtOnce) {

@@ -28,6 +28,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr int64_t kSteps = 5;
+constexpr int32_t kIndex = 4;
 
 // A shard that answers Hello; the session itself asks it for nothing else.
 struct FakeShard {
@@ -176,6 +177,8 @@ class TrainingSessionTest : public ::testing::Test {
   std::unique_ptr<TrainingSession> Make() {
     TrainingSession::Options options;
     options.machine.self.set_job("worker");
+    options.sender.mutable_task()->set_index(kIndex);
+    options.is_numbered = is_numbered_;
     options.machine.chief = true;
     options.machine.ps_addresses = {"host:1"};
     options.machine.model_fingerprint = 9;
@@ -227,6 +230,7 @@ class TrainingSessionTest : public ::testing::Test {
   FakeSteps steps_;
   FakeSource source_;
   RecordingHook recorder_;
+  bool is_numbered_ = false;
   // The session that Make returned.
   TrainingSession* session_ = nullptr;
   ReportedLines refusals_;
@@ -312,6 +316,25 @@ TEST_F(TrainingSessionTest, IntroducesItselfCompletely) {
   ASSERT_EQ(coordination_.registered().data_size(), 2);
   EXPECT_EQ(coordination_.registered().data(1).name(), "rows");
   EXPECT_EQ(coordination_.committed().ps_incarnations().at(0), 7);
+}
+
+TEST_F(TrainingSessionTest, NumberedTask_SaysTheHighestNumberThatItKnows) {
+  is_numbered_ = true;
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_TRUE(coordination_.registered().is_numbered());
+  EXPECT_EQ(coordination_.registered().highest_index(), kIndex);
+}
+
+TEST_F(TrainingSessionTest, AfterARestartOfPs0_TheHighestNumberIsSaid) {
+  coordination_.SetHighestIndex(6);
+  recorder_.after_step = [this](const StepRecord& step) {
+    if (step.global_step != 2) return;
+    coordination_.FailWatch(WithReason(absl::FailedPreconditionError("restart"),
+                                       ErrorReason::kNotRegistered));
+  };
+  EXPECT_EQ(Make()->Run(), kExitDone);
+  EXPECT_FALSE(coordination_.registered().is_numbered());
+  EXPECT_EQ(coordination_.registered().highest_index(), 6);
 }
 
 TEST_F(TrainingSessionTest, EvaluationsOfARestore_AreCommittedAndComeBack) {
