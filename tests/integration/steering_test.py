@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 
 from tests.integration import harness
 from tests.integration import recovery
@@ -25,14 +26,14 @@ class SteeringTest(recovery.TestCase):
             "--progress_every=200ms")
 
     def ctl(self, *args):
+        """Returns (exit code, output)."""
         return self.run_to_end("musterctl", [
-            harness.binary("worker/ctl/musterctl"), *args,
-            "--cluster=" + self.cluster])
+            harness.musterctl(), *args, "--cluster=" + self.cluster])
 
     def done(self, *args):
-        process = self.ctl(*args)
-        self.assertEqual(process.wait(), 0, process.output())
-        return process.output()
+        code, output = self.ctl(*args)
+        self.assertEqual(code, 0, output)
+        return output
 
     def test_a_job_is_seen_saved_drained_and_stopped_exactly(self):
         servers = [self.start_ps(self.cluster, i) for i in range(2)]
@@ -46,15 +47,16 @@ class SteeringTest(recovery.TestCase):
                                      int(saved.group(1)))))
         self.assertIn("/job:worker/task:2 has left",
                       self.done("drain", "/job:worker/task:2"))
-        self.assertEqual(tasks[2].wait(), 0, tasks[2].output())
+        self.assertEqual(tasks[2].wait(), 0, tasks[2].output)
         self.assertRegex(self.done("status"),
                          r"/job:worker/task:2 +finished .*\n")
-        # Once more: a ps that was restored meanwhile is told, too.
-        servers[1].kill()
-        servers[1] = self.start_ps(self.cluster, 1)
+        since = time.monotonic()
+        servers[0].kill()
+        servers[0] = self.start_ps(self.cluster, 0)
+        tasks[0].wait_for_line_after("restored ", since)
         self.done("stop")
         for process in tasks[:2] + servers:
-            self.assertEqual(process.wait(), 0, process.output())
+            self.assertEqual(process.wait(), 0, process.output)
         self.assertEqual(self.result("run")["stop_reason"], "operator")
         self.check_exact()
 
@@ -68,13 +70,14 @@ class SteeringTest(recovery.TestCase):
             self.assertEqual(set(counts), {checkpoint.global_step}, parameter)
 
     def test_verbs_without_a_job_say_why(self):
-        self.start_ps(self.cluster, 0).wait_for("listening|serving|ready")
-        self.start_ps(self.cluster, 1).wait_for("listening|serving|ready")
+        servers = [self.start_ps(self.cluster, i) for i in range(2)]
+        for server in servers:
+            server.wait_for("serving")
         for verb, why in (("save", "the job is INITIAL"),
                           ("stop", "no model is committed")):
-            process = self.ctl(verb)
-            self.assertEqual(process.wait(), 2, process.output())
-            self.assertIn(why, process.output())
+            code, output = self.ctl(verb)
+            self.assertEqual(code, 2, output)
+            self.assertIn(why, output)
 
 
 if __name__ == "__main__":
