@@ -59,6 +59,7 @@ inline constexpr Method<PauseRoundsRequest, PauseRoundsReply> kPauseRoundsCall("
 inline constexpr Method<BeginCutRequest, BeginCutReply> kBeginCutCall("/muster.CoordinationService/BeginCut", kByChief);
 inline constexpr Method<ConfirmCutRequest, ConfirmCutReply> kConfirmCutCall("/muster.CoordinationService/ConfirmCut", kByChief);
 inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState", kByAll);
+inline constexpr Method<SteerRequest, SteerReply> kSteerCall("/muster.CoordinationService/Steer", kByAdmin);
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/muster.CoordinationService/EndNamespace", kByAdmin);
 
 inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer", kByTraining);
@@ -74,7 +75,7 @@ inline constexpr AnyMethod kCallTable[] = {
     kStepCall,        kFinishCall,     kRequestSaveCall,    kReportSaveCall,
     kPauseRoundsCall, kBeginCutCall,   kConfirmCutCall,     kGetJobStateCall,
     kEndJobCall,      kAssignTaskCall, kOfferCall,          kTcpOfferCall,
-    kPullRowsCall};
+    kPullRowsCall,    kSteerCall};
 
 }  // namespace muster
 

@@ -32,6 +32,9 @@ class RoleSet {
   constexpr bool Contains(Role role) const {
     return (bits_ & BitOf(role)) != 0;
   }
+  constexpr bool operator==(const RoleSet& other) const {
+    return bits_ == other.bits_;
+  }
 
  private:
   static constexpr uint32_t BitOf(Role role) {

@@ -51,7 +51,19 @@ std::string Beginning(const AnyMethod& method, const Caller& caller) {
 
 }  // namespace
 
+bool IsSteering(const AnyMethod& method) {
+  return method.callers == RoleSet{Role::kAdmin};
+}
+
 absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller) {
+  if (caller.role == Role::kUnproven && !caller.is_local &&
+      IsSteering(method)) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        Beginning(method, caller),
+        " is on another machine and proves nothing; "
+        "without keys a job is steered from the ps task's own machine: call "
+        "from there, or give all tasks --certs_dir and call as admin"));
+  }
   if (caller.role == Role::kUnproven || method.callers.Contains(caller.role) ||
       (caller.ps.has_value() && method.callers.Contains(Role::kPs))) {
     return absl::OkStatus();

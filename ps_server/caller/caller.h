@@ -22,14 +22,21 @@ struct Caller {
   // Nothing for who is no task, or has not proved which.
   std::optional<TaskKey> task = std::nullopt;
   Transport transport = Transport::kGrpc;
+  // It is on this machine, or nobody has looked: only what operators steer with
+  // asks for it.
+  bool is_local = true;
   // In all-reduce, the ps task in the process of this task: it is both.
   std::optional<TaskKey> ps = std::nullopt;
   // The end of its certificate, on the clock of the ps.
   absl::Time valid_until = absl::InfiniteFuture();
 };
 
+// Whether the call is an operator's, who changes what tasks do.
+bool IsSteering(const AnyMethod& method);
+
 // Whether the caller may make the call. Who has proved nothing, where nothing
-// is asked for (--certs_dir), may make every call.
+// is asked for (--certs_dir), may make every call, but those of an operator
+// only on this machine.
 // Errors: PermissionDenied, which names the call, the caller and who may.
 absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller);
 

@@ -18,7 +18,8 @@ Coordinator::Coordinator(CoordinatorOptions options)
       guard_(job_, admission_),
       saves_(job_),
       steps_(job_, saves_),
-      end_(job_, saves_, steps_, numbers_) {}
+      end_(job_, saves_, steps_, numbers_),
+      steering_(job_, saves_) {}
 
 // ---- Members --------------------------------------------------------------
 
@@ -338,6 +339,7 @@ void Coordinator::Reopen() {
   steps_.Clear();
   saves_.Clear();
   end_.Reopen();
+  steering_.Clear();
   job_.SetPhase(INITIAL);
   job_.Say(absl::StrCat("the job goes on from step ", job_.budget().steps(),
                         ", which the ps tasks hold"));

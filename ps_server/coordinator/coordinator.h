@@ -20,6 +20,7 @@
 #include "ps_server/coordinator/job_end.h"
 #include "ps_server/coordinator/job_record.h"
 #include "ps_server/coordinator/job_saves.h"
+#include "ps_server/coordinator/steering.h"
 #include "ps_server/coordinator/step_scheduler.h"
 #include "ps_server/coordinator/task_guard.h"
 #include "ps_server/coordinator/task_numbers.h"
@@ -65,6 +66,8 @@ struct WatchAnswer {
 //   PauseRounds | of the committed epoch; Aborted without
 //   BeginCut    | of the committed epoch; Aborted without
 //   ConfirmCut  | of the committed epoch, once after BeginCut; else Aborted
+//   Steer       | refused        | told with the  | a stop is repeatable;
+//               |                | state          | else refused
 //   Tick        | loses workers; | as INITIAL,    | loses         | forgets
 //               | abandoned if   | and asks for   | workers; DONE | who is not
 //               | none come      | saves          |               | told
@@ -95,6 +98,7 @@ class Coordinator {
     visit(kPauseRoundsCall, &Coordinator::PauseRounds);
     visit(kBeginCutCall, &Coordinator::BeginCut);
     visit(kConfirmCutCall, &Coordinator::ConfirmCut);
+    visit(kSteerCall, &Coordinator::Steer);
   }
 
   explicit Coordinator(CoordinatorOptions options = {});
@@ -131,6 +135,7 @@ class Coordinator {
                                          absl::Time now);
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request,
                                              absl::Time now);
+  absl::StatusOr<SteerReply> Steer(const SteerRequest& request, absl::Time now);
 
   // A program that is no member called a shard at that time: it trains, too.
   void HearOfOthers(absl::Time when) { end_.HearOfOthers(when); }
@@ -158,14 +163,14 @@ class Coordinator {
   absl::Time NextDeadline() const;
 
   JobState State() const;
+  // The same for an operator, with what depends on the time.
+  JobState StateForOperator(absl::Time now) const;
   // Watches of the whole job that know an older version are answered.
   int64_t told_version() const { return job_.versions().told(); }
   // The incarnations of the tasks that have registered.
   std::vector<uint64_t> Incarnations() const;
   // The tasks that train, or wait to.
   std::vector<TaskKey> ActiveTasks() const;
-  // When a task was heard of last; InfinitePast if none ever was.
-  absl::Time last_word() const { return job_.members().LastWord(); }
   JobPhase phase() const { return job_.phase(); }
   // The job is done, and every ps task that watches it has been told.
   bool EndIsKnown() const {
@@ -228,6 +233,7 @@ class Coordinator {
   StepScheduler steps_;
   JobEnd end_;
   Watches watches_;
+  Steering steering_;
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // The state of a Coordinator, as each caller is told it.
 #include <set>
 
+#include "common/base/status_macros.h"
 #include "ps_server/coordinator/coordinator.h"
 
 namespace muster {
@@ -22,6 +23,31 @@ JobState Coordinator::State() const {
   JobState state = StateOfJob();
   for (const auto& [key, worker] : job_.members()) AddTo(state, worker);
   return state;
+}
+
+JobState Coordinator::StateForOperator(absl::Time now) const {
+  JobState state = State();
+  const absl::Time last_word = job_.members().LastWord();
+  state.set_idle_s(last_word == absl::InfinitePast()
+                       ? -1
+                       : absl::ToDoubleSeconds(now - last_word));
+  saves_.AddSavedTo(state, now);
+  for (WorkerState& worker : *state.mutable_workers()) {
+    const TaskKey key = KeyOf(worker.sender());
+    worker.set_waits_for(steps_.DescribeWaitOf(key));
+    const absl::Time heard = job_.members().Find(key)->last_heard;
+    if (heard != absl::InfinitePast()) {
+      worker.set_silent_s(absl::ToDoubleSeconds(now - heard));
+    }
+  }
+  return state;
+}
+
+absl::StatusOr<SteerReply> Coordinator::Steer(const SteerRequest& request,
+                                              absl::Time now) {
+  ASSIGN_OR_RETURN(SteerReply reply, steering_.Steer(request));
+  *reply.mutable_state() = StateForOperator(now);
+  return reply;
 }
 
 JobState Coordinator::StateFor(const TaskKey& asker) const {
@@ -52,6 +78,7 @@ JobState Coordinator::StateOfJob() const {
   state.mutable_staleness_counts()->Add(members.staleness_counts().begin(),
                                         members.staleness_counts().end());
   steps_.AddTo(state);
+  steering_.AddTo(state);
   state.set_may_go_on(phase() == DONE && job_.options().may_go_on);
   state.set_abandoned(end_.abandoned());
   state.set_highest_index(numbers_.highest());

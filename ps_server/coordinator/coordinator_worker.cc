@@ -35,6 +35,7 @@ void CoordinatorWorker::Replace(const Sender& new_sender) {
   ++num_retired;
   sender = new_sender;
   state = MemberState::kActive;
+  is_drained = false;
   unsaved = false;
   awaited = false;
   reported_step = 0;
@@ -87,6 +88,7 @@ WorkerState CoordinatorWorker::State() const {
   result.set_finished(HasFinished());
   result.set_lost(state == MemberState::kLost || !registered);
   result.set_awaited(awaited);
+  result.set_is_drained(is_drained);
   result.set_steps(steps);
   result.set_examples(examples);
   result.set_last_loss(last_loss);

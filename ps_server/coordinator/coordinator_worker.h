@@ -41,6 +41,8 @@ struct CoordinatorWorker {
   bool may_be_chief = false;
   // It takes no more steps, though it is there.
   bool is_done = false;
+  // An operator wants this start of it to leave.
+  bool is_drained = false;
   // It has finished, but could not save the model.
   bool unsaved = false;
   // Another start of it is waited for, which may save.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,13 @@ void JobSaves::AddTo(JobState& state) const {
   state.set_save_error(requests_.error());
   state.set_unsaved((job_.phase() == STOPPING || job_.phase() == DONE) &&
                     unsaved_.awaits_last_save());
+}
+
+void JobSaves::AddSavedTo(JobState& state, absl::Time now) const {
+  const std::optional<absl::Time> saved = unsaved_.saved_at();
+  state.set_saved_step(saved.has_value() ? unsaved_.saved_step() : -1);
+  state.set_saved_s(saved.has_value() ? absl::ToDoubleSeconds(now - *saved)
+                                      : -1);
 }
 
 int64_t JobSaves::StepsWithGrants() const {
@@ -63,6 +71,28 @@ RequestSaveReply JobSaves::Ask(const RequestSaveRequest& request,
     reply.set_save_request(requests_.next());
   }
   return reply;
+}
+
+absl::StatusOr<int64_t> JobSaves::AskByOperator() {
+  if (job_.phase() != RUNNING) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "save: the job is ", JobPhase_Name(job_.phase()),
+        job_.phase() == INITIAL
+            ? ": no model is committed yet"
+            : ": the chief makes its last save, or has made it"));
+  }
+  if (!unsaved_.saves()) {
+    return absl::FailedPreconditionError(
+        "save: the chief has no --train_dir, and saves nothing");
+  }
+  if (job_.LiveChief() == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "save: ", TaskName(KeyOf(job_.chief())),
+        ", which saves the model, is away; start it again"));
+  }
+  const auto [number, is_new] = requests_.Raise();
+  if (is_new) job_.RaiseVersion();
+  return number;
 }
 
 void JobSaves::Report(const ReportSaveRequest& request, absl::Time now) {

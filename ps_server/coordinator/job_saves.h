@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "ps_server/coordinator/job_record.h"
@@ -44,10 +45,15 @@ class JobSaves {
     return unsaved_.Describe(job_.budget().steps());
   }
   void AddTo(JobState& state) const;
+  // The newest checkpoint, for GetJobState.
+  void AddSavedTo(JobState& state, absl::Time now) const;
 
   // ---- Saves that ps tasks ask for -----------------------------------------
   // The reply but for the state. With a save_request a save may be due now.
   RequestSaveReply Ask(const RequestSaveRequest& request, absl::Time now);
+  // An operator asks for a save now: the number that answers it. Errors:
+  // FailedPrecondition if nobody will save.
+  absl::StatusOr<int64_t> AskByOperator();
   void Report(const ReportSaveRequest& request, absl::Time now);
   // Raises a save that is due, ends a pause that is over. `others_grants`: the
   // steps under way, but the chief's.

@@ -15,6 +15,13 @@ int64_t SaveRequests::Ask(int32_t ps_task, absl::Time now) {
   return wanted_;
 }
 
+std::pair<int64_t, bool> SaveRequests::Raise() {
+  if (HasDue()) return {wanted_, false};
+  if (raised_ > answered_) return {raised_, false};
+  step_was_under_way_ = false;
+  return {++raised_, true};
+}
+
 bool SaveRequests::Answer(int64_t number, absl::string_view error) {
   if (number <= answered_ || number > raised_) return false;
   answered_ = number;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -30,6 +31,9 @@ class SaveRequests {
   // A ps asks; returns the number of the save that is its answer. All that ask
   // in one pause share one save: no step is taken in between. Repeatable.
   int64_t Ask(int32_t ps_task, absl::Time now);
+  // An operator asks, for whom no step waits: raises a save, unless one is raised
+  // that was not answered; returns its number, and whether it is new.
+  std::pair<int64_t, bool> Raise();
   // It acknowledges nothing any more. Repeatable.
   void Leave(int32_t ps_task) { askers_.erase(ps_task); }
   // The chief's answer to a save that was raised; `error` is empty if its

@@ -430,6 +430,15 @@ void StepWait::AddTo(StepReply& reply) const {
   reply.set_too_few_replicas(too_few_replicas);
 }
 
+std::string StepWait::Describe() const {
+  std::string text;
+  for (size_t i = 0; i < waiting_for.size() && i < kMaxNamed; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", TaskName(waiting_for[i]));
+  }
+  absl::StrAppend(&text, text.empty() || why.empty() ? "" : " ", why);
+  return text;
+}
+
 std::unique_ptr<StepGate> StepGate::Free(const Job& job) {
   return std::make_unique<FreeGate>(job);
 }

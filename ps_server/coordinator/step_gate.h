@@ -35,6 +35,8 @@ struct StepWait {
 
   // Names as many tasks as a line of text can.
   void AddTo(StepReply& reply) const;
+  // "/job:worker/task:2 to push its gradient of step 120"; "" for no wait.
+  std::string Describe() const;
 };
 
 // The gate before a step: who may take the next one now. It takes grants of the

@@ -222,6 +222,13 @@ StepWait StepScheduler::ExplainWait(const TaskKey& task) const {
   return gate_->Explain(task, KeyOf(job_.chief()));
 }
 
+std::string StepScheduler::DescribeWaitOf(const TaskKey& task) const {
+  const bool waits =
+      std::any_of(waiting_.begin(), waiting_.end(),
+                  [&task](const Waiting& step) { return step.task == task; });
+  return waits ? ExplainWait(task).Describe() : "";
+}
+
 // ---- Time -----------------------------------------------------------------
 
 void StepScheduler::Tick(absl::Time now) {

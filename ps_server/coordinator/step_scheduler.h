@@ -49,6 +49,8 @@ class StepScheduler {
   void End() { gate_->End(); }
   // The workers' rows, too, of those that the state has.
   void AddTo(JobState& state) const;
+  // What the task's Step waits for, in words; "" if none waits.
+  std::string DescribeWaitOf(const TaskKey& task) const;
   // The limit that ends the job, which nobody trains for any more: "steps",
   // "epochs", or "".
   std::string ReachedLimit();

@@ -29,6 +29,7 @@ absl::Status UnsavedSteps::Start(const CommitEpochRequest& commit,
   every_ = absl::Seconds(seconds);
   saved_step_ = commit.global_step();
   saved_at_ = now;
+  has_saved_ = false;
   return absl::OkStatus();
 }
 
@@ -36,6 +37,7 @@ void UnsavedSteps::OnSaved(int64_t global_step, absl::Time now) {
   if (global_step < saved_step_) return;
   saved_step_ = global_step;
   saved_at_ = now;
+  has_saved_ = true;
 }
 
 void UnsavedSteps::OnOverdue(std::string what, absl::Time now) {

@@ -2,6 +2,7 @@
 #define PS_SERVER_COORDINATOR_UNSAVED_STEPS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -30,6 +31,14 @@ class UnsavedSteps {
   // Should it not be heard of, nobody waits for what may be over long ago.
   bool IsOverdue(absl::Time now) const { return now < overdue_until_; }
   const std::string& overdue() const { return overdue_; }
+  // Does the chief save at all?
+  bool saves() const { return saves_; }
+  // The newest whole checkpoint since the epoch began, and when it was there;
+  // nothing: there is none yet.
+  int64_t saved_step() const { return saved_step_; }
+  std::optional<absl::Time> saved_at() const {
+    return has_saved_ ? std::optional<absl::Time>(saved_at_) : std::nullopt;
+  }
   // The chief has finished, and has nothing more to save.
   void OnLastSave() { awaits_last_save_ = false; }
   // Is the save at the end of the job still to be made?
@@ -45,6 +54,7 @@ class UnsavedSteps {
   int64_t every_steps_ = 0;                      // 0: not by steps
   absl::Duration every_ = absl::ZeroDuration();  // zero: not by time
   int64_t saved_step_ = 0;
+  bool has_saved_ = false;
   absl::Time saved_at_ = absl::InfiniteFuture();
   std::string overdue_;
   absl::Time overdue_until_ = absl::InfinitePast();

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/rpc/call_table.h"
 #include "common/rpc/frame/byte_buffer.h"
+#include "common/rpc/server/peer_machine.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/impl/codegen/rpc_method.h"
 #include "grpcpp/impl/codegen/rpc_service_method.h"
@@ -72,7 +73,10 @@ void CallService::AddCall(const AnyMethod& method, Handler handler) {
               grpc::CallbackServerContext* context,
               const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
             grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-            const Caller caller = entrance_->Identify(*context);
+            Caller caller = entrance_->Identify(*context);
+            if (IsSteering(method)) {
+              caller.is_local = IsPeerOfThisMachine(context->peer());
+            }
             const absl::Status may = entrance_->Check(method, caller);
             if (!may.ok()) {
               reactor->Finish(ToGrpcStatus(may));

@@ -210,12 +210,7 @@ void CoordinationServer::ServeCalls() {
         });
   Serve(kGetJobStateCall, [](Job& job, const JobStateRequest&, absl::Time,
                              absl::Time now, const auto& done) {
-    JobState state = job.coordinator.State();
-    const absl::Time last_word = job.coordinator.last_word();
-    state.set_idle_s(last_word == absl::InfinitePast()
-                         ? -1
-                         : absl::ToDoubleSeconds(now - last_word));
-    done(std::move(state));
+    done(job.coordinator.StateForOperator(now));
   });
   // Not of a job's members.
   calls_.Handle(

@@ -71,7 +71,7 @@ Caller Entrance::ReadCaller(absl::string_view pem) const {
 
 absl::Status Entrance::Check(const AnyMethod& method,
                              const Caller& caller) const {
-  if (caller.role == Role::kUnproven) return absl::OkStatus();
+  if (caller.role == Role::kUnproven) return Say(CheckMayCall(method, caller));
   if (options_.clock->Now() >= caller.valid_until) {
     return Say(WithReason(
         absl::UnavailableError(absl::StrCat(

@@ -154,6 +154,13 @@ absl::StatusOr<JobState> NamespaceCalls::Job(const std::string& name) {
   return state;
 }
 
+absl::StatusOr<SteerReply> NamespaceCalls::Steer(const SteerRequest& request) {
+  SteerReply reply;
+  RETURN_IF_ERROR(Call(ps_[0], *ps_[0].coordination,
+                       &CoordinationService::Stub::Steer, request, &reply));
+  return reply;
+}
+
 absl::Status IsNotThere(const std::string& name) {
   return absl::InvalidArgumentError(
       absl::StrCat("no ps task has ", QuotedNamespace(name),

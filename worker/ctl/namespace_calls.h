@@ -37,6 +37,9 @@ class NamespaceCalls {
   absl::StatusOr<std::vector<ListNamespacesReply>> List();
   // The namespace's job, as ps task 0 knows it; nothing known: INITIAL.
   absl::StatusOr<JobState> Job(const std::string& name);
+  // Tells the job an operator's wish; the state from then. Errors besides: what
+  // the job refused it with.
+  absl::StatusOr<SteerReply> Steer(const SteerRequest& request);
   // Ends it everywhere, its job first. Returns the bytes that were freed.
   // Errors besides: InvalidArgument if it was nowhere.
   absl::StatusOr<int64_t> End(const EndNamespaceRequest& request);

@@ -53,6 +53,10 @@ VERBS = {
         "//worker/model:model_graph",
         "//worker/training:training_parts",
     ],
+    "drain": [
+        ":steering",
+        "//common/cluster:task_id",
+    ],
     "list": [
         "//common/cluster:placement_strategy",
         "//common/codec",
@@ -87,4 +91,11 @@ VERBS = {
         "//worker/model:model_graph",
         "//worker/training:place_model",
     ],
+    "save": [":steering"],
+    "status": [
+        ":namespace_calls",
+        "//common/cluster:task_id",
+        "//common/config:namespace_name",
+    ],
+    "stop": [":steering"],
 }

@@ -61,6 +61,14 @@ bool HasFinished(const JobState& state, const TaskId& task) {
                      });
 }
 
+bool IsDrained(const JobState& state, const TaskId& task) {
+  return std::any_of(state.workers().begin(), state.workers().end(),
+                     [&task](const WorkerState& worker) {
+                       return worker.sender().task() == task &&
+                              worker.is_drained();
+                     });
+}
+
 bool MaySave(const JobState& state, const TaskId& chief) {
   return std::any_of(state.workers().begin(), state.workers().end(),
                      [&chief](const WorkerState& worker) {

@@ -24,6 +24,12 @@ inline constexpr absl::string_view kTooFewReplicas =
     "too few replicas to go on";
 bool HasTooFewReplicas(const JobState& state);
 
+// The reason of a job that an operator ends.
+inline constexpr absl::string_view kStoppedByOperator = "operator";
+
+// Does an operator want this task to leave?
+bool IsDrained(const JobState& state, const TaskId& task);
+
 // Has this task finished, or an earlier start of it?
 bool HasFinished(const JobState& state, const TaskId& task);
 

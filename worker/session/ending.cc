@@ -87,6 +87,18 @@ void Ending::On(const LeaveEvent&) {
                              " are, too, to save the model"));
 }
 
+void Ending::HearOperator() {
+  const JobState& state = core_.state();
+  if (state.phase() != RUNNING) return;
+  if (state.is_stopped()) {
+    core_.end().OnStop({std::string(kStoppedByOperator), absl::OkStatus()});
+  }
+  if (!core_.end().is_done() && IsDrained(state, core_.options().self)) {
+    core_.SayLine("an operator drains this task: it ends after its step");
+    On(LeaveEvent());
+  }
+}
+
 // ---- Whatever the peers are ---------------------------------------------
 
 bool Ending::AdvanceAnyhow() {

@@ -29,6 +29,10 @@ class Ending {
   void On(const LeaveEvent& event);
   void OnReconnect() { waiting_.Stop(); }
 
+  // Hears what an operator wants of this task, as the job's state tells: the
+  // chief ends the job, another task leaves it.
+  void HearOperator();
+
   // Each advances the end, and is false where it is not at hand:
   // whatever the peers are,
   bool AdvanceAnyhow();

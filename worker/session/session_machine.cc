@@ -36,6 +36,7 @@ void SessionMachine::LeaveLostEpoch() {
 
 void SessionMachine::Advance() {
   stepping_.AwaitAnswer();
+  ending_.HearOperator();
   if (core_.exited() || ending_.AdvanceAnyhow()) return;
   if (!connecting_.Advance()) return;
   saves_.Advance();

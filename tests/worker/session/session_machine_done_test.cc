@@ -78,6 +78,27 @@ TEST_F(SessionMachineDoneTest, AWorker_ReportsItsStepAndLeavesTheOthers) {
   ExpectLeaves();
 }
 
+TEST_F(SessionMachineDoneTest, AWorkerThatAnOperatorDrains_LeavesWithZero) {
+  RunToFirstStep(/*chief=*/false);
+  JobState state = StateWithSelf(1, 7, 0);
+  state.mutable_workers(0)->set_is_drained(true);
+  Send(WatchEvent{state});
+  EXPECT_NE(Said("an operator drains this task"), "");
+  ReportLast();
+  Send(StepEvent{Reply(false, 1)});
+  ExpectLeaves();
+}
+
+TEST_F(SessionMachineDoneTest, AnotherThatIsDrained_ConcernsNobodyElse) {
+  RunToFirstStep(/*chief=*/false);
+  JobState state = StateWithAnother(RUNNING);
+  state.mutable_workers(0)->set_is_drained(true);
+  Send(WatchEvent{state});
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_FALSE(Get<SendStep>()->is_done);
+}
+
 TEST_F(SessionMachineDoneTest, AWorkerWhoseStepIsGivenUp_ReturnsIt) {
   RunToFirstStep(/*chief=*/false);
   Send(LeaveEvent{});

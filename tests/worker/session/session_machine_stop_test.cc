@@ -35,6 +35,33 @@ TEST_F(SessionMachineStopTest, ASignalBeforeTheFirstStepSavesWhatOthersDid) {
   EXPECT_NE(Get<RunFinal>(), nullptr);
 }
 
+TEST_F(SessionMachineStopTest, TheChiefEndsAJobThatAnOperatorStops) {
+  RunToFirstStep(/*chief=*/true);
+  JobState state = State(RUNNING, 1, {7});
+  state.set_is_stopped(true);
+  Send(WatchEvent{state});
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "operator");
+  state.set_phase(STOPPING);
+  state.set_stop_reason("operator");
+  Send(WatchEvent{state});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_TRUE(Get<RunFinal>()->completed);
+  EXPECT_EQ(Get<RunFinal>()->stop_reason, "operator");
+}
+
+TEST_F(SessionMachineStopTest, AWorkerOfAJobThatAnOperatorStops_EndsNothing) {
+  RunToFirstStep(/*chief=*/false);
+  JobState state = State(RUNNING, 1, {7});
+  state.set_is_stopped(true);
+  Send(WatchEvent{state});
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  EXPECT_EQ(Get<SendStep>()->stop_reason, "");
+}
+
 TEST_F(SessionMachineStopTest, SignalFinishesTheStepAndReportsIt) {
   RunToFirstStep(/*chief=*/false);
   Send(SignalEvent{15});

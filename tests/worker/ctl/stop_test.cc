@@ -1,0 +1,44 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/worker/ctl/running_job.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StopTest : public RunningJob {
+ protected:
+  // The chief hears of the wish, ends the job, and all leave.
+  void EndWhenAsked() {
+    Play([](const JobState& state) { return state.is_stopped(); },
+         [this](const JobState& state) {
+           StepRequest step;
+           *step.mutable_sender() = chief_;
+           step.set_model_epoch(state.model_epoch());
+           step.set_stop_reason("operator");
+           Call(&CoordinationService::Stub::Step, step, StepReply());
+           Finish(worker_);
+           Finish(chief_);
+         });
+  }
+};
+
+TEST_F(StopTest, ReturnsWhenTheJobIsDone) {
+  Commit();
+  EndWhenAsked();
+  const VerbResult result = Run({"stop"});
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_EQ(result.out, "the job is DONE at step 0: operator\n");
+  // Once more: nothing is left to do.
+  EXPECT_EQ(Run({"stop"}).out, result.out);
+}
+
+TEST_F(StopTest, BeforeThereIsAModel_IsRefused) {
+  const VerbResult result = Run({"stop"});
+  EXPECT_EQ(result.exit_code, kExitBadConfig);
+  EXPECT_THAT(result.error, HasSubstr("no model is committed"));
+}
+
+}  // namespace
+}  // namespace muster
