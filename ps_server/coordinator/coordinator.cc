@@ -494,8 +494,4 @@ absl::StatusOr<ReportSaveReply> Coordinator::ReportSave(
   return ReportSaveReply();
 }
 
-void Coordinator::CheckSave(absl::Time now) {
-  if (phase() == RUNNING) saves_.Advance(steps_.OthersUnderWay(), now);
-}
-
 }  // namespace muster

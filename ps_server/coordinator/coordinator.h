@@ -222,7 +222,9 @@ class Coordinator {
                                           absl::Time now);
 
   // Raises a save that is due, ends a pause that is over.
-  void CheckSave(absl::Time now);
+  void CheckSave(absl::Time now) {
+    if (phase() == RUNNING) saves_.Advance(steps_.OthersUnderWay(), now);
+  }
 
   JobRecord job_;
   Admission admission_;
