@@ -91,6 +91,7 @@ full_targets=(
   //tests/worker/python:torch_optimizer_test
   //tests/worker/python:torch_overlap_test
   //tests/worker/python:torch_shard_test
+  //tests/worker/python:torch_tables_test
 )
 if [ -n "$full" ]; then
   arguments+=(--nocache_test_results --test_output=all --test_timeout=3600)
