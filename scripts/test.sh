@@ -85,6 +85,7 @@ full_targets=(
   //tests/full:slurm_test
   //tests/full:ssh_test
   //tests/full:torch_benchmark_test
+  //tests/full:torch_tables_test
   //tests/full:torch_training_test
   //tests/full:typing_test
   //tests/worker/model:resnet_float64_test
