@@ -18,6 +18,11 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxNameLength = 255;
+constexpr int64_t kMaxRowValues = 65536;
+constexpr char kIds[] = "ids";
+constexpr char kValues[] = "values";
+// Those whose elements are whole rows' numbers: ids and counts.
+constexpr size_t kIntegerStreams = 2;
 
 bool IsTensorName(absl::string_view name) {
   return !name.empty() && name.size() <= kMaxNameLength &&
@@ -104,7 +109,54 @@ void AddSlots(const TensorDef& parameter, const Shape& shape,
             Shape({NumBlocks(shape.num_elements())}));
 }
 
+absl::Status CheckTable(const SavedTable& table) {
+  const TableDef& definition = table.definition();
+  const std::string context = absl::StrCat(
+      "checkpoint table '", absl::CHexEscape(definition.name()), "'");
+  if (!IsTensorName(definition.name())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        context, ": a name has 1 to 255 of the characters [A-Za-z0-9_./-]"));
+  }
+  if (definition.dim() < 1 || definition.dim() > kMaxRowValues) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(context, ": dim is ", definition.dim(), ", wanted 1 to ",
+                     kMaxRowValues));
+  }
+  const std::vector<std::string> slots(table.slots().begin(),
+                                       table.slots().end());
+  return Annotate(CheckSlots(slots), context);
+}
+
+absl::StatusOr<std::vector<SafetensorsEntry>> LayOutTables(
+    absl::Span<const SavedTable> tables) {
+  std::vector<SafetensorsEntry> entries;
+  for (const SavedTable& table : tables) {
+    RETURN_IF_ERROR(CheckTable(table));
+    const std::vector<std::string> streams = TableStreams(table);
+    for (size_t i = 0; i < streams.size(); ++i) {
+      std::vector<int64_t> dims = {table.rows()};
+      if (i >= kIntegerStreams) dims.push_back(table.definition().dim());
+      const absl::StatusOr<Shape> shape = Shape::Create(dims);
+      if (!shape.ok()) return Annotate(shape.status(), streams[i]);
+      SafetensorsEntry& entry = entries.emplace_back();
+      entry.name = streams[i];
+      entry.dtype = i < kIntegerStreams ? INT64 : FLOAT32;
+      entry.shape = *shape;
+    }
+  }
+  return LayOutSafetensors(std::move(entries));
+}
+
 }  // namespace
+
+std::vector<std::string> TableStreams(const SavedTable& table) {
+  std::vector<std::string> names = {kIds, kUpdateCountsSlot, kValues};
+  names.insert(names.end(), table.slots().begin(), table.slots().end());
+  for (std::string& name : names) {
+    name = absl::StrCat(table.definition().name(), "/", name);
+  }
+  return names;
+}
 
 std::string PieceName(const CheckpointPiece& piece) {
   return piece.slot.empty()
@@ -113,8 +165,8 @@ std::string PieceName(const CheckpointPiece& piece) {
 }
 
 absl::StatusOr<CheckpointLayout> LayOutCheckpoint(
-    absl::Span<const TensorDef> parameters,
-    absl::Span<const std::string> slots) {
+    absl::Span<const TensorDef> parameters, absl::Span<const std::string> slots,
+    absl::Span<const SavedTable> tables) {
   RETURN_IF_ERROR(CheckSlots(slots));
   FileLayout parameters_file;
   FileLayout slots_file;
@@ -128,6 +180,7 @@ absl::StatusOr<CheckpointLayout> LayOutCheckpoint(
   CheckpointLayout layout;
   ASSIGN_OR_RETURN(layout.parameters, parameters_file.Finish(&layout.pieces));
   ASSIGN_OR_RETURN(layout.slots, slots_file.Finish(&layout.pieces));
+  ASSIGN_OR_RETURN(layout.tables, LayOutTables(tables));
   return layout;
 }
 

@@ -1,7 +1,9 @@
 #include "common/checkpoint/checkpoint_reader.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 #include "common/checkpoint/manifest_file.h"
+#include "common/checkpoint/row_order.h"
 #include "common/checkpoint/train_dir.h"
 
 namespace muster {
@@ -21,21 +24,26 @@ absl::StatusOr<CheckpointLayout> PromisedLayout(
                                           manifest.parameters().end());
   const std::vector<std::string> slots(manifest.slots().begin(),
                                        manifest.slots().end());
-  absl::StatusOr<CheckpointLayout> layout = LayOutCheckpoint(parameters, slots);
+  const std::vector<SavedTable> tables(manifest.tables().begin(),
+                                       manifest.tables().end());
+  absl::StatusOr<CheckpointLayout> layout =
+      LayOutCheckpoint(parameters, slots, tables);
   if (!layout.ok()) return absl::DataLossError(layout.status().message());
-  const int tensors =
-      static_cast<int>(layout->parameters.size() + layout->slots.size());
-  if (manifest.files_size() != 2 || manifest.tensors_size() != tensors ||
-      manifest.files(0).name() != kParametersFile ||
-      manifest.files(1).name() != kSlotsFile) {
-    return absl::DataLossError(
-        absl::StrCat("the manifest lists ", manifest.files_size(),
-                     " files with ", manifest.tensors_size(),
-                     " tensors, its parameters and slots make 2 "
-                     "files with ",
-                     tensors));
-  }
-  return layout;
+  std::vector<std::string> files = {kParametersFile, kSlotsFile};
+  if (!tables.empty()) files.push_back(kTablesFile);
+  const auto tensors = static_cast<int>(
+      layout->parameters.size() + layout->slots.size() + layout->tables.size());
+  const bool fits =
+      absl::c_equal(manifest.files(), files,
+                    [](const CheckpointFile& file, const std::string& name) {
+                      return file.name() == name;
+                    });
+  if (fits && manifest.tensors_size() == tensors) return layout;
+  return absl::DataLossError(
+      absl::StrCat("the manifest lists ", manifest.files_size(), " files with ",
+                   manifest.tensors_size(),
+                   " tensors, its parameters, slots and tables make ",
+                   files.size(), " files with ", tensors));
 }
 
 absl::Status CheckEntry(const SafetensorsEntry& wanted,
@@ -100,17 +108,61 @@ absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenFile(
   return reader;
 }
 
+constexpr int64_t kOrderBytes = 1 << 20;
+
+// Are the rows of all tables in their order?
+absl::Status CheckRowOrder(const CheckpointManifest& manifest,
+                           const SafetensorsReader& reader) {
+  std::vector<int64_t> ids;
+  for (const SavedTable& table : manifest.tables()) {
+    RowOrder order(table.definition().name());
+    const std::string stream = TableStreams(table)[RowBlock::kIds];
+    for (int64_t row = 0; row < table.rows();) {
+      const int64_t count = std::min<int64_t>(
+          table.rows() - row,
+          kOrderBytes / static_cast<int64_t>(sizeof(int64_t)));
+      ids.resize(static_cast<size_t>(count));
+      RETURN_IF_ERROR(reader.Read(stream, row, count, ids.data()));
+      RETURN_IF_ERROR(order.Add(ids));
+      row += count;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Null without tables.
+absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenTables(
+    FileSystem* file_system, const std::string& folder,
+    const CheckpointManifest& manifest, const CheckpointLayout& layout,
+    WorkProgress* progress) {
+  if (manifest.tables().empty()) return nullptr;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<SafetensorsReader> reader,
+      OpenFile(file_system, folder, manifest, /*file=*/2,
+               static_cast<int>(layout.parameters.size() + layout.slots.size()),
+               layout.tables, progress));
+  const absl::Status ordered = CheckRowOrder(manifest, *reader);
+  const std::string context =
+      absl::StrCat("read '", folder, "/", kTablesFile, "'");
+  // A read that failed has said so.
+  if (absl::StartsWith(ordered.message(), context)) return ordered;
+  RETURN_IF_ERROR(Annotate(ordered, context));
+  return reader;
+}
+
 }  // namespace
 
 CheckpointReader::CheckpointReader(
     std::string path, CheckpointManifest manifest, CheckpointLayout layout,
     std::unique_ptr<SafetensorsReader> parameters,
-    std::unique_ptr<SafetensorsReader> slots)
+    std::unique_ptr<SafetensorsReader> slots,
+    std::unique_ptr<SafetensorsReader> tables)
     : path_(std::move(path)),
       manifest_(std::move(manifest)),
       layout_(std::move(layout)),
       parameters_(std::move(parameters)),
-      slots_(std::move(slots)) {}
+      slots_(std::move(slots)),
+      tables_(std::move(tables)) {}
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
     FileSystem* file_system, const std::string& path, WorkProgress* progress) {
@@ -131,9 +183,11 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
                    OpenFile(file_system, path, manifest, /*file=*/1,
                             static_cast<int>(layout->parameters.size()),
                             layout->slots, progress));
-  return std::unique_ptr<CheckpointReader>(
-      new CheckpointReader(path, std::move(manifest), *std::move(layout),
-                           std::move(parameters), std::move(slots)));
+  ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsReader> tables,
+                   OpenTables(file_system, path, manifest, *layout, progress));
+  return std::unique_ptr<CheckpointReader>(new CheckpointReader(
+      path, std::move(manifest), *std::move(layout), std::move(parameters),
+      std::move(slots), std::move(tables)));
 }
 
 absl::StatusOr<CheckpointReader::Newest> CheckpointReader::OpenNewest(
@@ -173,6 +227,32 @@ absl::Status CheckpointReader::Read(absl::string_view parameter,
                                     int64_t length, void* dst) const {
   if (slot.empty()) return parameters_->Read(parameter, offset, length, dst);
   return slots_->Read(absl::StrCat(parameter, "/", slot), offset, length, dst);
+}
+
+absl::Status CheckpointReader::ReadRows(int table, int64_t first,
+                                        RowBlock* rows) const {
+  const std::vector<std::string> streams =
+      TableStreams(manifest_.tables(table));
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const int64_t width = i < RowBlock::kValues ? 1 : rows->dim();
+    RETURN_IF_ERROR(tables_->Read(streams[i], first * width,
+                                  rows->rows() * width, rows->stream_data(i)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::ForEachRowBlock(
+    int table, int64_t block_bytes,
+    const std::function<absl::Status(const RowBlock&)>& function) const {
+  const SavedTable& saved = manifest_.tables(table);
+  RowBlock block(saved.definition().dim(), saved.slots_size());
+  const int64_t longest = std::max<int64_t>(block_bytes / block.row_bytes(), 1);
+  for (int64_t row = 0; row < saved.rows(); row += block.rows()) {
+    block.Resize(std::min(longest, saved.rows() - row));
+    RETURN_IF_ERROR(ReadRows(table, row, &block));
+    RETURN_IF_ERROR(function(block));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

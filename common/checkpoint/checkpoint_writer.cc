@@ -22,26 +22,32 @@ int64_t DataBytes(const std::vector<SafetensorsEntry>& entries) {
 CheckpointWriter::CheckpointWriter(Options options,
                                    absl::Span<const TensorDef> parameters,
                                    absl::Span<const std::string> slots,
+                                   absl::Span<const SavedTable> tables,
                                    CheckpointLayout layout)
     : options_(std::move(options)),
       parameters_(parameters.begin(), parameters.end()),
       slots_(slots.begin(), slots.end()),
+      tables_(tables.begin(), tables.end()),
       layout_(std::move(layout)),
       temporary_(PathOf(TemporaryName(options_.global_step))),
-      parameter_bytes_left_(DataBytes(layout_.parameters)) {}
+      parameter_bytes_left_(DataBytes(layout_.parameters)) {
+  for (const SavedTable& table : tables_) {
+    row_orders_.emplace_back(table.definition().name());
+  }
+}
 
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(
     Options options, absl::Span<const TensorDef> parameters,
-    absl::Span<const std::string> slots) {
+    absl::Span<const std::string> slots, absl::Span<const SavedTable> tables) {
   if (options.global_step < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("save of global step ", options.global_step));
   }
   ASSIGN_OR_RETURN(CheckpointLayout layout,
-                   LayOutCheckpoint(parameters, slots));
+                   LayOutCheckpoint(parameters, slots, tables));
   RETURN_IF_ERROR(CleanTrainDir(options.file_system, options.train_dir));
   std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(
-      std::move(options), parameters, slots, std::move(layout)));
+      std::move(options), parameters, slots, tables, std::move(layout)));
   RETURN_IF_ERROR(writer->StartFiles());
   return writer;
 }
@@ -52,6 +58,7 @@ CheckpointWriter::~CheckpointWriter() {
   // first, so that their space is free at once.
   parameters_file_.reset();
   slots_file_.reset();
+  tables_file_.reset();
   options_.file_system->Remove(temporary_).IgnoreError();
 }
 
@@ -71,6 +78,11 @@ absl::Status CheckpointWriter::StartFiles() {
                                     options_.file_system,
                                     absl::StrCat(temporary_, "/", kSlotsFile),
                                     layout_.slots));
+  if (tables_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(tables_file_, SafetensorsWriter::Create(
+                                     options_.file_system,
+                                     absl::StrCat(temporary_, "/", kTablesFile),
+                                     layout_.tables));
   return absl::OkStatus();
 }
 
@@ -82,6 +94,21 @@ absl::Status CheckpointWriter::Append(absl::string_view data) {
   data.remove_prefix(parameter_data.size());
   if (data.empty()) return absl::OkStatus();
   return slots_file_->Append(data);
+}
+
+absl::Status CheckpointWriter::AppendRows(int table, const RowBlock& rows) {
+  if (rows.rows() == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(row_orders_[table].Add(rows.ids()));
+  const std::vector<std::string> streams = TableStreams(tables_[table]);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const auto entry =
+        absl::c_find_if(layout_.tables, [&](const SafetensorsEntry& entry) {
+          return entry.name == streams[i];
+        });
+    RETURN_IF_ERROR(tables_file_->AppendTo(entry - layout_.tables.begin(),
+                                           rows.stream_bytes(i)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CheckpointWriter::Committed> CheckpointWriter::Commit(
@@ -103,15 +130,18 @@ absl::StatusOr<CheckpointWriter::Committed> CheckpointWriter::Commit(
 absl::Status CheckpointWriter::FinishFiles(CheckpointManifest* manifest) {
   RETURN_IF_ERROR(parameters_file_->Finish());
   RETURN_IF_ERROR(slots_file_->Finish());
+  if (tables_file_ != nullptr) RETURN_IF_ERROR(tables_file_->Finish());
   manifest->set_muster_version(std::string(kMusterVersion));
   manifest->set_global_step(options_.global_step);
   manifest->mutable_parameters()->Assign(parameters_.begin(),
                                          parameters_.end());
   manifest->mutable_slots()->Assign(slots_.begin(), slots_.end());
+  manifest->mutable_tables()->Assign(tables_.begin(), tables_.end());
   manifest->clear_files();
   manifest->clear_tensors();
   Describe(kParametersFile, *parameters_file_, manifest);
   Describe(kSlotsFile, *slots_file_, manifest);
+  if (tables_file_ != nullptr) Describe(kTablesFile, *tables_file_, manifest);
   return absl::OkStatus();
 }
 

@@ -14,6 +14,8 @@
 #include "common/checkpoint/checkpoint_layout.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/retention.h"
+#include "common/checkpoint/row_block.h"
+#include "common/checkpoint/row_order.h"
 #include "common/checkpoint/safetensors_writer.h"
 #include "proto/checkpoint.pb.h"
 
@@ -49,12 +51,14 @@ class CheckpointWriter {
     std::vector<std::string> warnings;
   };
 
-  // Removes what a dead writer left, and starts both files. `parameters` in
-  // creation order; `slots` as the update rule names them. Errors: those of
-  // LayOutCheckpoint; the file system's (ResourceExhausted: the disk is full).
+  // Removes what a dead writer left, and starts the files. `parameters` in
+  // creation order; `slots` as the update rule names them; `tables` with the
+  // rows that each will have. Errors: those of LayOutCheckpoint; the file
+  // system's (ResourceExhausted: the disk is full).
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(
       Options options, absl::Span<const TensorDef> parameters,
-      absl::Span<const std::string> slots);
+      absl::Span<const std::string> slots,
+      absl::Span<const SavedTable> tables = {});
 
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -68,6 +72,11 @@ class CheckpointWriter {
   // sense.
   absl::Status Append(absl::string_view data);
 
+  // Writes the next rows of a table, by its index. Errors: besides the file
+  // system's DataLoss for rows that are not in order (RowOrder), and
+  // InvalidArgument for more than were declared.
+  absl::Status AppendRows(int table, const RowBlock& rows);
+
   // Makes the checkpoint durable and visible, then removes the oldest ones, but
   // not the best one that the manifest names.
   // `manifest`: model_epoch, fingerprint, seed, examples, optimizer, workers,
@@ -80,6 +89,7 @@ class CheckpointWriter {
  private:
   CheckpointWriter(Options options, absl::Span<const TensorDef> parameters,
                    absl::Span<const std::string> slots,
+                   absl::Span<const SavedTable> tables,
                    CheckpointLayout layout);
 
   absl::Status StartFiles();
@@ -99,11 +109,15 @@ class CheckpointWriter {
   const Options options_;
   const std::vector<TensorDef> parameters_;
   const std::vector<std::string> slots_;
+  const std::vector<SavedTable> tables_;
   const CheckpointLayout layout_;
   const std::string temporary_;
 
   std::unique_ptr<SafetensorsWriter> parameters_file_;
   std::unique_ptr<SafetensorsWriter> slots_file_;
+  // Null without tables; else what is written of each of them.
+  std::unique_ptr<SafetensorsWriter> tables_file_;
+  std::vector<RowOrder> row_orders_;
   // Bytes that the parameters file still wants.
   int64_t parameter_bytes_left_ = 0;
   // The temporary folder is there.

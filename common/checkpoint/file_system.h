@@ -18,6 +18,9 @@ class WritableFile {
   virtual ~WritableFile() = default;
 
   virtual absl::Status Append(absl::string_view data) = 0;
+  // Writes at a byte of the file, which may be behind its end; bytes that
+  // nobody has written are 0. Moves no Append.
+  virtual absl::Status WriteAt(int64_t offset, absl::string_view data) = 0;
   // Returns when the bytes are on the disk. After an error the file is lost:
   // the kernel may have dropped the bytes, and a second Sync would lie.
   virtual absl::Status Sync() = 0;

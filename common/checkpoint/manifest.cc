@@ -97,17 +97,51 @@ std::string Describe(const TensorDef& parameter) {
                                                    : "");
 }
 
+// `what`: "parameter 'w'".
+absl::Status Differs(absl::string_view what, absl::string_view wanted,
+                     absl::string_view found) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint is of another model: ", what,
+                   ": the model has ", wanted, ", the checkpoint ", found));
+}
+
 absl::Status Differs(const TensorDef& parameter, absl::string_view wanted,
                      absl::string_view found) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the checkpoint is of another model: parameter '", parameter.name(),
-      "': the model has ", wanted, ", the checkpoint ", found));
+  return Differs(absl::StrCat("parameter '", parameter.name(), "'"), wanted,
+                 found);
+}
+
+std::string Describe(const TableDef& table) {
+  return absl::StrCat("rows of ", table.dim(), " with rule '",
+                      absl::CHexEscape(table.optimizer().name()), "'");
+}
+
+absl::Status CheckTables(const CheckpointManifest& manifest,
+                         absl::Span<const TableDef> tables) {
+  constexpr char kNone[] = "no such table";
+  std::map<std::string, std::string> saved;
+  for (const SavedTable& table : manifest.tables()) {
+    saved[table.definition().name()] = Describe(table.definition());
+  }
+  for (const TableDef& table : tables) {
+    const auto it = saved.find(table.name());
+    const std::string found = it == saved.end() ? kNone : it->second;
+    if (found != Describe(table)) {
+      return Differs(absl::StrCat("table '", table.name(), "'"),
+                     Describe(table), found);
+    }
+    saved.erase(it);
+  }
+  if (saved.empty()) return absl::OkStatus();
+  const auto& [name, description] = *saved.begin();
+  return Differs(absl::StrCat("table '", name, "'"), kNone, description);
 }
 
 }  // namespace
 
 int FormatVersionOf(const CheckpointManifest& manifest) {
-  if (manifest.has_ledger()) return kCheckpointFormatVersion;
+  if (!manifest.tables().empty()) return kCheckpointFormatVersion;
+  if (manifest.has_ledger()) return kFirstFormatWithLedger;
   if (manifest.has_evaluations()) return kFirstFormatWithEvaluations;
   return manifest.has_schema() ? kFirstFormatWithSchema
                                : kFirstFormatWithSchema - 1;
@@ -166,7 +200,8 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text) {
 
 absl::Status CheckCompatible(const CheckpointManifest& manifest,
                              absl::Span<const TensorDef> parameters,
-                             const OptimizerSpec& optimizer) {
+                             const OptimizerSpec& optimizer,
+                             absl::Span<const TableDef> tables) {
   std::map<std::string, const TensorDef*> saved;
   for (const TensorDef& parameter : manifest.parameters()) {
     saved[parameter.name()] = &parameter;
@@ -198,7 +233,7 @@ absl::Status CheckCompatible(const CheckpointManifest& manifest,
                      absl::CHexEscape(manifest.optimizer().name()),
                      "', the training has '", optimizer.name(), "'"));
   }
-  return absl::OkStatus();
+  return CheckTables(manifest, tables);
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 
@@ -21,10 +22,12 @@ namespace muster {
 //   5: the schema of the data, in place of the files alone
 //   6: what evaluations have found
 //   7: a ledger of the rows, in place of workers' positions
-inline constexpr int kCheckpointFormatVersion = 7;
+//   8: tables
+inline constexpr int kCheckpointFormatVersion = 8;
 inline constexpr int kFirstFormatWithPositions = 3;
 inline constexpr int kFirstFormatWithSchema = 5;
 inline constexpr int kFirstFormatWithEvaluations = 6;
+inline constexpr int kFirstFormatWithLedger = 7;
 
 // The smallest version that says all that the manifest holds, so that programs
 // of then read it, too.
@@ -42,14 +45,15 @@ absl::StatusOr<std::string> FormatManifest(CheckpointManifest manifest,
 // ledger is none (CheckLedger).
 absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view text);
 
-// May a model with these parameters and this optimizer go on from the
-// checkpoint? Settings of the optimizer and the order of parameters may
-// differ. Errors: FailedPrecondition naming the first parameter that differs
-// with the shape that was wanted and the one that was found, or the
-// optimizers. The caller exits 3.
+// May a model with these parameters, this optimizer and these tables go on from
+// the checkpoint? Settings of optimizers and tables, and their order, may
+// differ. Errors: FailedPrecondition naming the first parameter or table that
+// differs with the shape or rule that was wanted and the one that was found, or
+// the optimizers. The caller exits 3.
 absl::Status CheckCompatible(const CheckpointManifest& manifest,
                              absl::Span<const TensorDef> parameters,
-                             const OptimizerSpec& optimizer);
+                             const OptimizerSpec& optimizer,
+                             absl::Span<const TableDef> tables = {});
 
 }  // namespace muster
 

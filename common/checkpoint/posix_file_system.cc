@@ -67,6 +67,17 @@ class PosixWritableFile : public WritableFile {
     return absl::OkStatus();
   }
 
+  absl::Status WriteAt(int64_t offset, absl::string_view data) override {
+    while (!data.empty()) {
+      const ssize_t count = Retried(
+          [&] { return pwrite(fd_.get(), data.data(), data.size(), offset); });
+      if (count < 0) return ErrnoError("write", path_);
+      data.remove_prefix(static_cast<size_t>(count));
+      offset += count;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Sync() override {
     // Not retried, not even after EINTR: see FileSystem.
     if (fsync(fd_.get()) != 0) return ErrnoError("fsync", path_);

@@ -258,7 +258,8 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json,
   for (const auto& [name, value] : parsed->members) {
     RETURN_IF_ERROR(ParseMember(name, value, &header));
   }
-  absl::c_sort(header.entries, [](const auto& a, const auto& b) {
+  // Those without elements begin where others do, and keep their order.
+  absl::c_stable_sort(header.entries, [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   RETURN_IF_ERROR(CheckContiguous(header.entries, data_bytes));

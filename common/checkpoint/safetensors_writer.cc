@@ -21,6 +21,7 @@ SafetensorsWriter::SafetensorsWriter(FileSystem* file_system, std::string path,
       path_(std::move(path)),
       entries_(std::move(entries)),
       file_(std::move(file)),
+      tensor_bytes_(entries_.size(), 0),
       crcs_(entries_.size(), 0) {}
 
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
@@ -35,40 +36,57 @@ absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
       file_system, path, std::move(file), std::move(entries)));
   RETURN_IF_ERROR(writer->file_->Append(header));
   writer->header_bytes_ = static_cast<int64_t>(header.size());
-  writer->file_crc_ = Crc32c(header);
+  writer->header_crc_ = Crc32c(header);
   return writer;
 }
 
-absl::Status SafetensorsWriter::Append(absl::string_view data) {
+absl::Status SafetensorsWriter::CheckWrite(int64_t size, int64_t at,
+                                           int64_t end) const {
   if (file_ == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("write '", path_, "': finished, or failed before"));
   }
-  const int64_t size = static_cast<int64_t>(data.size());
-  if (size > data_bytes() - written_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("write '", path_, "': ", size, " bytes at ", written_,
-                     ", but its tensors end at ", data_bytes()));
-  }
+  if (size <= end - at) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("write '", path_, "': ", size, " bytes at ", at,
+                   ", but its tensors end at ", end));
+}
+
+absl::Status SafetensorsWriter::Append(absl::string_view data) {
+  RETURN_IF_ERROR(
+      CheckWrite(static_cast<int64_t>(data.size()), written_, data_bytes()));
   const absl::Status status = file_->Append(data);
   if (!status.ok()) {
     file_.reset();
     return status;
   }
-  file_crc_ = ExtendCrc32c(file_crc_, data);
-  ExtendTensorCrcs(data);
+  while (!data.empty()) {
+    const auto rest = static_cast<size_t>(entries_[current_].end - written_);
+    const absl::string_view piece = data.substr(0, rest);
+    Count(current_, piece);
+    data.remove_prefix(piece.size());
+    if (piece.size() == rest) ++current_;
+  }
   return absl::OkStatus();
 }
 
-void SafetensorsWriter::ExtendTensorCrcs(absl::string_view data) {
-  while (!data.empty()) {
-    const size_t rest = static_cast<size_t>(entries_[current_].end - written_);
-    const absl::string_view piece = data.substr(0, rest);
-    crcs_[current_] = ExtendCrc32c(crcs_[current_], piece);
-    written_ += static_cast<int64_t>(piece.size());
-    data.remove_prefix(piece.size());
-    if (written_ == entries_[current_].end) ++current_;
+absl::Status SafetensorsWriter::AppendTo(size_t entry, absl::string_view data) {
+  const int64_t at = entries_[entry].begin + tensor_bytes_[entry];
+  RETURN_IF_ERROR(
+      CheckWrite(static_cast<int64_t>(data.size()), at, entries_[entry].end));
+  const absl::Status status = file_->WriteAt(header_bytes_ + at, data);
+  if (!status.ok()) {
+    file_.reset();
+    return status;
   }
+  Count(entry, data);
+  return absl::OkStatus();
+}
+
+void SafetensorsWriter::Count(size_t entry, absl::string_view data) {
+  crcs_[entry] = ExtendCrc32c(crcs_[entry], data);
+  tensor_bytes_[entry] += static_cast<int64_t>(data.size());
+  written_ += static_cast<int64_t>(data.size());
 }
 
 absl::Status SafetensorsWriter::Finish() {
@@ -95,9 +113,15 @@ absl::Status SafetensorsWriter::Verify() const {
         absl::StrCat("verify '", path_, "': ", file_bytes(), " bytes written, ",
                      file->size_bytes(), " found"));
   }
-  ASSIGN_OR_RETURN(const uint32_t crc,
-                   FileCrc32c(*file, 0, file->size_bytes()));
-  if (crc == file_crc_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint32_t header, FileCrc32c(*file, 0, header_bytes_));
+  bool is_same = header == header_crc_;
+  for (size_t i = 0; is_same && i < entries_.size(); ++i) {
+    ASSIGN_OR_RETURN(const uint32_t crc,
+                     FileCrc32c(*file, header_bytes_ + entries_[i].begin,
+                                entries_[i].end - entries_[i].begin));
+    is_same = crc == crcs_[i];
+  }
+  if (is_same) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       "verify '", path_, "': its bytes are not those that were written"));
 }

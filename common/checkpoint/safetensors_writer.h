@@ -14,8 +14,9 @@
 
 namespace muster {
 
-// Writes one safetensors file as its bytes come; keeps none of them. One
-// thread at a time. After an error every further call fails, and the file is
+// Writes one safetensors file as its bytes come, by Append in the order of the
+// file or by AppendTo in that of each tensor; keeps none of them. One thread at
+// a time. After an error every further call fails, and the file is
 // to be removed by the owner of its folder.
 //
 //   ASSIGN_OR_RETURN(auto writer, SafetensorsWriter::Create(fs, path,
@@ -39,6 +40,11 @@ class SafetensorsWriter {
   // beyond it. Errors: InvalidArgument past the last tensor's end.
   absl::Status Append(absl::string_view data);
 
+  // Writes the next bytes of one tensor, by its index in entries(). A file is
+  // written by this alone or by Append alone. Errors: InvalidArgument past the
+  // tensor's end.
+  absl::Status AppendTo(size_t entry, absl::string_view data);
+
   // Syncs the file, reads it again and compares size and CRC. Errors:
   // FailedPrecondition if bytes are missing; DataLoss if the file differs.
   absl::Status Finish();
@@ -56,7 +62,10 @@ class SafetensorsWriter {
   int64_t data_bytes() const {
     return entries_.empty() ? 0 : entries_.back().end;
   }
-  void ExtendTensorCrcs(absl::string_view data);
+  // May `size` bytes be written at `at`, before `end` of the data section?
+  absl::Status CheckWrite(int64_t size, int64_t at, int64_t end) const;
+  // Counts bytes of a tensor that were written.
+  void Count(size_t entry, absl::string_view data);
   absl::Status Verify() const;
 
   FileSystem* const file_system_;
@@ -64,12 +73,13 @@ class SafetensorsWriter {
   const std::vector<SafetensorsEntry> entries_;
   std::unique_ptr<WritableFile> file_;
   int64_t header_bytes_ = 0;
-  // Bytes of the data section.
+  uint32_t header_crc_ = 0;
+  // Bytes of the data section, and of each tensor.
   int64_t written_ = 0;
-  // The entry that the next byte belongs to.
+  std::vector<int64_t> tensor_bytes_;
+  // The entry that Append's next byte belongs to.
   size_t current_ = 0;
   std::vector<uint32_t> crcs_;
-  uint32_t file_crc_ = 0;
 };
 
 // The CRC-32C of `length` bytes of a file, read in pieces of 1 MiB.

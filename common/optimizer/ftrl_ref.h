@@ -55,8 +55,8 @@ class FtrlFormula {
 
   template <typename T>
   Constants<T> ConstantsAt(const BlockUpdate& update) const {
-    const int64_t done = update.t - 1;
-    const int64_t done_before = std::max<int64_t>(done - 1, 0);
+    const int64_t done = update.completed();
+    const int64_t done_before = update.completed_before();
     return {static_cast<T>(InverseRateAt(done, update.rate_factor)),
             static_cast<T>(InverseRateAt(done, 1)),
             static_cast<T>(InverseRateAt(done_before, 1)),

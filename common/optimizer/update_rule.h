@@ -30,15 +30,28 @@ struct SlotDefOf {
 // Which update of a block an Apply makes.
 struct BlockUpdate {
   // Updates of this block including this one, 1 at first. Schedules see t - 1,
-  // the completed updates; Adam's bias correction sees t.
+  // the completed updates (or `updates`); Adam's bias correction sees t.
   int64_t t = 1;
   // Multiplies the learning rate (not the gradient) of this update alone; > 0.
   // 1 changes nothing, not even a bit.
   double rate_factor = 1;
+  // The completed updates that schedules see instead, and saw at the block's
+  // update before: those of the model, where a block is in few of them (a row
+  // of a table). -1: t - 1, and one less.
+  int64_t updates = -1;
+  int64_t updates_before = -1;
+
+  // The completed updates that schedules see now, and those that they saw at
+  // the block's update before this one (at the first one: the same).
+  int64_t completed() const { return updates < 0 ? t - 1 : updates; }
+  int64_t completed_before() const {
+    if (t == 1) return completed();
+    return updates_before < 0 ? completed() - 1 : updates_before;
+  }
 
   // The learning rate of this update.
   double RateOf(const LearningRate& learning_rate) const {
-    return learning_rate.At(t - 1) * rate_factor;
+    return learning_rate.At(completed()) * rate_factor;
   }
 };
 

@@ -45,6 +45,16 @@ void ShardSnapshot::GiveUp() {
   Clear();
 }
 
+bool ShardSnapshot::Take(int64_t bytes) {
+  if (id_ == 0) return false;
+  if (bytes > max_bytes_ - copied_bytes_) {
+    GiveUp();
+    return false;
+  }
+  copied_bytes_ += bytes;
+  return true;
+}
+
 void ShardSnapshot::Reserve(int tensor_index, const TensorBlocks& tensor,
                             int64_t block) {
   if (id_ == 0) return;
@@ -52,12 +62,11 @@ void ShardSnapshot::Reserve(int tensor_index, const TensorBlocks& tensor,
   if (!inserted) return;
   const int64_t floats = tensor.BlockElements(block) * (1 + tensor.num_slots());
   const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
-  if (bytes > max_bytes_ - copied_bytes_) return GiveUp();
+  if (!Take(bytes)) return;
   // Not zeroed: its pages are for the thread that saves the block.
   it->second.values.reset(new (std::nothrow) float[floats]);
   if (it->second.values == nullptr) return GiveUp();
   it->second.updates = tensor.updates(block);
-  copied_bytes_ += bytes;
 }
 
 void ShardSnapshot::Save(int tensor_index, const TensorBlocks& tensor,

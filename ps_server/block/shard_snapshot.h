@@ -45,6 +45,11 @@ class ShardSnapshot {
   void Reserve(int tensor_index, const TensorBlocks& tensor, int64_t block);
   void Save(int tensor_index, const TensorBlocks& tensor, int64_t block);
 
+  // Takes `bytes` of the room for copies, for something else; gives the
+  // snapshot up, and returns false, if there is none. Give gives them back.
+  bool Take(int64_t bytes);
+  void Give(int64_t bytes) { copied_bytes_ -= bytes; }
+
   // Copies elements [offset, offset + length) of one stream of the tensor, as
   // they were at Begin, to `dst`. REQUIRES: a snapshot, a range inside.
   void Read(int tensor_index, const TensorBlocks& tensor, int stream,
@@ -54,7 +59,7 @@ class ShardSnapshot {
   int64_t Updates(int tensor_index, const TensorBlocks& tensor,
                   int64_t block) const;
 
-  // The bytes of the blocks that Reserve has made room for.
+  // The bytes of the blocks that Reserve has made room for, and those taken.
   int64_t copied_bytes() const { return copied_bytes_; }
 
  private:

@@ -29,16 +29,6 @@ std::string Printable(absl::string_view name) {
   return absl::CHexEscape(name.substr(0, kMaxNameLength));
 }
 
-absl::Status CheckName(const std::string& name) {
-  if (name.empty() || name.size() > kMaxNameLength ||
-      !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("define '", Printable(name),
-                     "': a parameter's name has 1 to 255 of [A-Za-z0-9_./-]"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckDecay(const TensorDef& def) {
   const bool in_range = def.decay() >= 0 && def.decay() <= 1;  // no NaN
   if (def.decay() == 0 || (def.kind() == STATE && in_range)) {
@@ -104,7 +94,7 @@ absl::Status CheckAllDiffer(
 }
 
 absl::Status CheckDef(const TensorDef& def) {
-  RETURN_IF_ERROR(CheckName(def.name()));
+  RETURN_IF_ERROR(CheckParameterName(def.name()));
   const std::string what = absl::StrCat("define '", def.name(), "'");
   if (def.dtype() != FLOAT32) {
     return absl::UnimplementedError(absl::StrCat(what, ": dtype ",
@@ -133,6 +123,16 @@ absl::Status CheckDef(const TensorDef& def) {
 }
 
 }  // namespace
+
+absl::Status CheckParameterName(const std::string& name) {
+  if (name.empty() || name.size() > kMaxNameLength ||
+      !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("define '", Printable(name),
+                     "': a parameter's name has 1 to 255 of [A-Za-z0-9_./-]"));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,

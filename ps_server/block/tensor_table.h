@@ -31,6 +31,10 @@ absl::StatusOr<int64_t> CheckTensorDefs(
     const google::protobuf::RepeatedPtrField<TensorDef>& defs, int num_slots,
     int64_t max_bytes);
 
+// Checks the name of a parameter, or of a table, that is defined. Errors:
+// InvalidArgument.
+absl::Status CheckParameterName(const std::string& name);
+
 // The parameters of a shard, or the pieces of them that it holds, in creation
 // order, found by name. Not thread-safe.
 class TensorTable {

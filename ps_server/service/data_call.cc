@@ -82,6 +82,8 @@ const AnyMethod* RowOf(DataMethod method) {
       return &kPullCall;
     case DataMethod::kPush:
       return &kPushCall;
+    case DataMethod::kPullRows:
+      return &kPullRowsCall;
     case DataMethod::kReadSnapshot:
       return &kReadSnapshotCall;
   }

@@ -26,10 +26,15 @@ namespace muster {
 // `done` returns.
 class DataLink : public ParameterLink {
  public:
-  // As Pull and Push.
+  // As Pull, PullRows and Push.
   virtual void PullInto(const PullRequest& request, ValueMemory memory,
                         absl::Time deadline,
                         ReplyCallback<Frame<PullReply>> done) = 0;
+  virtual void PullRowsInto(Frame<PullRowsRequest> request,
+                            ValueMemory /*memory*/, absl::Time deadline,
+                            ReplyCallback<Frame<PullRowsReply>> done) {
+    PullRows(std::move(request), deadline, std::move(done));
+  }
   virtual void PushInto(Frame<PushPart> request, PushContext context,
                         absl::Time deadline,
                         ReplyCallback<Frame<PushReply>> done) = 0;
@@ -117,6 +122,12 @@ void Dispatch(DataMethod method, CallAdapter adapter, absl::Time deadline) {
             PushContext context = adapter.ContextOf(push.header);
             adapter.shard().PushInto(std::move(push), std::move(context),
                                      deadline, std::move(done));
+          });
+    case DataMethod::kPullRows:
+      return ReadAndCall<Frame<PullRowsRequest>, Frame<PullRowsReply>>(
+          &adapter, [&](Frame<PullRowsRequest> pull, auto done) {
+            adapter.shard().PullRowsInto(std::move(pull), adapter.Memory(),
+                                         deadline, std::move(done));
           });
     case DataMethod::kReadSnapshot:
       return ReadAndCall<ReadSnapshotRequest, Frame<SnapshotPart>>(

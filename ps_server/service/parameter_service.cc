@@ -19,6 +19,7 @@ class ParameterServiceShell : public CallService {
     AddDataCall(kLoadCall, DataMethod::kLoad);
     AddDataCall(kPullCall, DataMethod::kPull);
     AddDataCall(kPushCall, DataMethod::kPush);
+    AddDataCall(kPullRowsCall, DataMethod::kPullRows);
     AddDataCall(kReadSnapshotCall, DataMethod::kReadSnapshot);
   }
 

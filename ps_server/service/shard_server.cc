@@ -225,6 +225,25 @@ void ShardServer::PullInto(const PullRequest& request, ValueMemory memory,
          });
 }
 
+void ShardServer::PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                           ReplyCallback<Frame<PullRowsReply>> done) {
+  PullRowsInto(std::move(request), /*memory=*/nullptr, deadline,
+               std::move(done));
+}
+
+void ShardServer::PullRowsInto(Frame<PullRowsRequest> request,
+                               ValueMemory memory, absl::Time deadline,
+                               ReplyCallback<Frame<PullRowsReply>> done) {
+  SubmitPart(std::move(request), deadline, std::move(done),
+             [this, memory = std::move(memory)](
+                 ParameterShard& shard, const Frame<PullRowsRequest>& pull) {
+               absl::StatusOr<Frame<PullRowsReply>> reply =
+                   shard.PullRows(pull, memory);
+               TellRates();
+               return reply;
+             });
+}
+
 void ShardServer::Push(Frame<PushPart> request, absl::Time deadline,
                        ReplyCallback<Frame<PushReply>> done) {
   PushInto(std::move(request), PushContext(), deadline, std::move(done));
@@ -243,7 +262,9 @@ void ShardServer::PushInto(Frame<PushPart> request, PushContext context,
 void ShardServer::ReadSnapshot(const ReadSnapshotRequest& request,
                                absl::Time deadline,
                                ReplyCallback<Frame<SnapshotPart>> done) {
-  Submit(request, BytesOf(request.slices()), deadline, std::move(done),
+  const int64_t bytes =
+      request.table().empty() ? BytesOf(request.slices()) : kMaxPartBytes;
+  Submit(request, bytes, deadline, std::move(done),
          &ParameterShard::ReadSnapshot);
 }
 

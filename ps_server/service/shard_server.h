@@ -78,6 +78,11 @@ class ShardServer : public DataLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
+  void PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                ReplyCallback<Frame<PullRowsReply>> done) override;
+  void PullRowsInto(Frame<PullRowsRequest> request, ValueMemory memory,
+                    absl::Time deadline,
+                    ReplyCallback<Frame<PullRowsReply>> done) override;
   void PullInto(const PullRequest& request, ValueMemory memory,
                 absl::Time deadline,
                 ReplyCallback<Frame<PullReply>> done) override;

@@ -97,12 +97,16 @@ uint64_t ParameterShard::CurrentIncarnation(const Sender& sender) {
   return space == nullptr ? 0 : space->incarnations.Current(sender);
 }
 
-int64_t ParameterShard::BytesFor(const Space& space) const {
+int64_t ParameterShard::BytesFor(const ShardModel& model) const {
   int64_t others = 0;
-  spaces_.ForEach([&](const std::string&, const Space& other) {
-    if (&other != &space) others += other.model.held_bytes();
+  ForEachModel([&](const std::string&, const ShardModel& other) {
+    if (&other != &model) others += other.held_bytes();
   });
   return std::min(options_.max_bytes - others, options_.max_namespace_bytes);
+}
+
+void ParameterShard::Limit(ShardModel* model) const {
+  if (model->has_tables()) model->LimitTo(BytesFor(*model));
 }
 
 std::string ParameterShard::DescribeHolders() const {
@@ -117,7 +121,7 @@ std::string ParameterShard::DescribeHolders() const {
 
 absl::Status ParameterShard::CheckShare(const DefineRequest& request,
                                         const Space& space) const {
-  const int64_t share = BytesFor(space);
+  const int64_t share = BytesFor(space.model);
   if (share >= options_.max_bytes ||
       CheckDefinition(request, options_, share).ok() ||
       !CheckDefinition(request, options_, options_.max_bytes).ok()) {
@@ -138,13 +142,14 @@ absl::StatusOr<DefineReply> ParameterShard::Define(
                    Enter(request.sender(), request.ps_incarnation()));
   const Space& space = *spaces_.Find(request.sender().namespace_());
   RETURN_IF_ERROR(CheckShare(request, space));
-  return model->Define(request, BytesFor(space));
+  return model->Define(request, BytesFor(*model));
 }
 
 absl::StatusOr<LoadReply> ParameterShard::Load(const Frame<LoadPart>& request) {
   const LoadPart& header = request.header;
   ASSIGN_OR_RETURN(ShardModel* const model,
                    Enter(header.sender(), header.fence().ps_incarnation()));
+  Limit(model);
   return model->Load(request);
 }
 
@@ -154,8 +159,9 @@ absl::StatusOr<SealReply> ParameterShard::Seal(const SealRequest& request) {
   return model->Seal(request);
 }
 
-absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
-    const PullRequest& request, const ValueMemory& memory) {
+template <typename Request>
+absl::StatusOr<ShardModel*> ParameterShard::EnterToRead(
+    const Request& request) {
   const Sender& sender = request.sender();
   // Who says no Hello only reads what is there: nobody's start is replaced.
   const bool only_reads = request.has_from_namespace() &&
@@ -163,17 +169,30 @@ absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
   if (!only_reads) {
     ASSIGN_OR_RETURN(ShardModel* const model,
                      Enter(sender, request.fence().ps_incarnation()));
-    if (!request.has_from_namespace()) return model->Pull(request, memory);
+    if (!request.has_from_namespace()) return model;
   }
   ASSIGN_OR_RETURN(Space* const other,
                    FindSpace(RequestName("pull", sender, options_.ps_index),
                              request.from_namespace()));
-  return other->model.Pull(request, memory);
+  return &other->model;
+}
+
+absl::StatusOr<Frame<PullReply>> ParameterShard::Pull(
+    const PullRequest& request, const ValueMemory& memory) {
+  ASSIGN_OR_RETURN(ShardModel* const model, EnterToRead(request));
+  return model->Pull(request, memory);
+}
+
+absl::StatusOr<Frame<PullRowsReply>> ParameterShard::PullRows(
+    const Frame<PullRowsRequest>& request, const ValueMemory& memory) {
+  ASSIGN_OR_RETURN(ShardModel* const model, EnterToRead(request.header));
+  return model->PullRows(request, memory);
 }
 
 absl::StatusOr<Frame<PushReply>> ParameterShard::Push(
     const Frame<PushPart>& request, const PushContext& context) {
   ASSIGN_OR_RETURN(ShardModel* const model, EnterPush(request.header));
+  Limit(model);
   return model->Push(request, context);
 }
 

@@ -72,6 +72,10 @@ class ParameterShard {
                                         const ValueMemory& memory = nullptr);
   absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
                                         const PushContext& context = {});
+  // As Pull.
+  absl::StatusOr<Frame<PullRowsReply>> PullRows(
+      const Frame<PullRowsRequest>& request,
+      const ValueMemory& memory = nullptr);
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -143,8 +147,10 @@ class ParameterShard {
   absl::StatusOr<Space*> FindSenders(const Sender& sender);
   absl::Status CheckSender(const Sender& sender, uint64_t ps_incarnation,
                            const Space& space) const;
-  // The bytes that the namespace's model may have.
-  int64_t BytesFor(const Space& space) const;
+  // The bytes that a namespace's model may have.
+  int64_t BytesFor(const ShardModel& model) const;
+  // Tells a model that may grow.
+  void Limit(ShardModel* model) const;
   // OK, unless the model would fit, if only there were no other. Errors:
   // ResourceExhausted, which names those.
   absl::Status CheckShare(const DefineRequest& request,
@@ -153,6 +159,9 @@ class ParameterShard {
   // The sender's model, if it means this process and may speak.
   absl::StatusOr<ShardModel*> Enter(const Sender& sender,
                                     uint64_t ps_incarnation);
+  // The model that a request, Pull's or PullRows', is to read.
+  template <typename Request>
+  absl::StatusOr<ShardModel*> EnterToRead(const Request& request);
   // Enter, where a refusal counts.
   absl::StatusOr<ShardModel*> EnterPush(const PushPart& header);
 

@@ -7,13 +7,13 @@
 namespace muster {
 
 absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
-    const ReplicationSpec& spec, int64_t max_gradient_bytes) {
+    const ReplicationSpec& spec, int64_t max_gradient_bytes, bool has_tables) {
   switch (spec.mode_case()) {
     case ReplicationSpec::MODE_NOT_SET:
     case ReplicationSpec::kAsync:
       return std::make_unique<AsyncPolicy>("async", spec.async());
     case ReplicationSpec::kSync:
-      return std::make_unique<SyncPolicy>(max_gradient_bytes);
+      return std::make_unique<SyncPolicy>(max_gradient_bytes, has_tables);
     case ReplicationSpec::kBoundedStaleness:
       // The bound is kept where steps are granted; a shard applies at once.
       return std::make_unique<AsyncPolicy>("bounded_staleness",

@@ -15,6 +15,7 @@
 #include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
 #include "proto/training.pb.h"
+#include "ps_server/block/row_checks.h"
 #include "ps_server/block/slice_checks.h"
 #include "ps_server/block/tensor_table.h"
 
@@ -44,11 +45,20 @@ struct PushedPart {
   // lies, if both take as many bytes a value.
   char* publish_to = nullptr;
   const Codec* publish_codec = nullptr;
+  // Instead of slices and data: rows of tables.
+  std::vector<CheckedRows> rows;
   // The step's staleness, in updates.
   int64_t staleness = 0;
   // The factor of the learning rate with which it is applied; at first the
   // push's own (PushPart.learning_rate_factor).
   double rate_factor = 1;
+
+  // What it takes to keep it.
+  int64_t bytes() const {
+    auto bytes = static_cast<int64_t>(data.size());
+    for (const CheckedRows& run : rows) bytes += run.bytes();
+    return bytes;
+  }
 };
 
 // The fate of a part that was pushed.
@@ -73,6 +83,8 @@ class PartApplier {
   // with the learning rate times `rate_factor`.
   virtual void ApplyToBlocks(absl::Span<const CheckedSlice> slices,
                              double rate_factor, BlockGradient gradient) = 0;
+  // Makes one update of the rows, by these gradients.
+  virtual void ApplyRows(const CheckedRows& rows, double rate_factor) = 0;
   // Raises the shard's version: one more update is made, or has begun.
   virtual void CountUpdate() = 0;
 };
@@ -132,10 +144,12 @@ class ReplicationPolicy {
 };
 
 // The policy that `spec` asks for; async if it names none. One that keeps
-// gradients keeps at most `max_gradient_bytes`.
+// gradients keeps at most `max_gradient_bytes`. `has_tables`: pushes may bring
+// rows.
 // Errors: Unimplemented, naming the mode.
 absl::StatusOr<std::unique_ptr<ReplicationPolicy>> CreateReplicationPolicy(
-    const ReplicationSpec& spec, int64_t max_gradient_bytes);
+    const ReplicationSpec& spec, int64_t max_gradient_bytes,
+    bool has_tables = false);
 
 }  // namespace muster
 

@@ -4,6 +4,7 @@
 
 #include "common/base/status_macros.h"
 #include "ps_server/block/tensor_table.h"
+#include "ps_server/shard/row_tables.h"
 
 namespace muster {
 
@@ -13,15 +14,20 @@ absl::StatusOr<ShardDefinition> CheckDefinition(const DefineRequest& request,
   ShardDefinition definition;
   ASSIGN_OR_RETURN(definition.rule, CreateUpdateRule(request.optimizer()));
   const auto num_slots = static_cast<int>(definition.rule->slots().size());
-  ASSIGN_OR_RETURN(const int64_t left,
+  ASSIGN_OR_RETURN(const int64_t beside_tensors,
                    CheckTensorDefs(request.tensors(), num_slots, max_bytes));
+  ASSIGN_OR_RETURN(const int64_t left,
+                   CheckTables(request, options.ps_index, beside_tensors));
   // Half each, if gradients are kept.
   const int64_t gradient_bytes =
       request.replication().has_sync() ? left / 2 : 0;
   ASSIGN_OR_RETURN(definition.policy,
                    CreateReplicationPolicy(
                        request.replication(),
-                       std::min(options.max_gradient_bytes, gradient_bytes)));
+                       std::min(options.max_gradient_bytes, gradient_bytes),
+                       !request.tables().empty()));
+  definition.updates = request.updates();
+  definition.max_bytes = max_bytes;
   definition.max_copy_bytes = left - gradient_bytes;
   definition.optimizer_name = request.optimizer().name();
   definition.fingerprint = request.fingerprint();

@@ -7,10 +7,9 @@
 #include "absl/strings/str_join.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
-#include "common/optimizer/learning_rate_factor.h"
 #include "ps_server/block/value_cord.h"
-#include "ps_server/caller/count_range.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/shard/push_numbers.h"
 #include "ps_server/shard/request_name.h"
 #include "ps_server/shard/stored_gradient.h"
 
@@ -53,9 +52,11 @@ absl::StatusOr<DefineReply> ShardModel::Define(const DefineRequest& request,
   RETURN_IF_ERROR(Annotate(definition.status(), what));
   RETURN_IF_ERROR(Annotate(ReplaceTensors(request, *definition), what));
   definition_ = *std::move(definition);
+  max_bytes_ = max_bytes;
   epoch_.Begin(request.model_epoch());
 
   DefineReply reply;
+  tables_.AddStates(reply.mutable_tables());
   for (const SlotDef& slot : definition_.rule->slots()) {
     reply.add_slots(slot.name);
   }
@@ -68,6 +69,7 @@ absl::Status ShardModel::ReplaceTensors(const DefineRequest& request,
   held_.End();
   // The old values go first: both together might not fit.
   tensors_ = TensorTable();
+  tables_ = RowTables();
   loaded_.clear();
   marks_.Clear();
   epoch_.Clear();
@@ -79,6 +81,7 @@ absl::Status ShardModel::ReplaceTensors(const DefineRequest& request,
                                  is_shared ? TensorTable::Sharing::kShared
                                            : TensorTable::Sharing::kPrivate));
   loaded_.assign(tensors_.size(), ElementRanges());
+  ASSIGN_OR_RETURN(tables_, RowTables::Create(request));
   return absl::OkStatus();
 }
 
@@ -91,6 +94,17 @@ absl::StatusOr<LoadReply> ShardModel::Load(const Frame<LoadPart>& request) {
   // After Seal this is a late repeat, and training goes on: refused too.
   RETURN_IF_ERROR(epoch_.CheckPhase(header.sender(), header.fence(), LOADING));
   const std::string what = What("load", header.sender());
+  RETURN_IF_ERROR(header.has_rows()
+                      ? tables_.Load(what, request,
+                                     definition_.allow_non_finite, RowRoom(),
+                                     definition_.updates)
+                      : LoadSlices(what, request));
+  return LoadReply();
+}
+
+absl::Status ShardModel::LoadSlices(absl::string_view what,
+                                    const Frame<LoadPart>& request) {
+  const LoadPart& header = request.header;
   ASSIGN_OR_RETURN(const StreamSlices stream,
                    StreamSlices::Create(what, header.slot(), header.slices(),
                                         StreamsOfModel()));
@@ -99,11 +113,11 @@ absl::StatusOr<LoadReply> ShardModel::Load(const Frame<LoadPart>& request) {
     RETURN_IF_ERROR(CheckFinite(what, stream.slices(), tensors_, request.data));
   }
   stream.Load(request.data, tensors_);
-  if (!stream.is_parameter()) return LoadReply();
+  if (!stream.is_parameter()) return absl::OkStatus();
   for (const CheckedSlice& slice : stream.slices()) {
     loaded_[slice.tensor].Add(slice.offset, slice.offset + slice.length);
   }
-  return LoadReply();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SealReply> ShardModel::Seal(const SealRequest& request) {
@@ -131,7 +145,8 @@ absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
       definition_.policy->OnCut(What("begin snapshot", request.sender()),
                                 request.token(), tensors_, *this));
   RETURN_IF_ERROR(held_.WriteBack());
-  snapshot_.Begin(next_snapshot_++, definition_.max_copy_bytes);
+  snapshot_.Begin(next_snapshot_++, RowRoom() - tables_.bytes());
+  tables_.BeginSnapshot(snapshot_);
   snapshot_owner_ = request.sender();
   BeginSnapshotReply reply;
   reply.set_snapshot(snapshot_.id());
@@ -143,7 +158,8 @@ absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
   for (HeldStep& held : marks_.HeldSteps()) {
     *reply.add_held() = std::move(held);
   }
-  reply.set_is_pushed_to(BlockNumbers(tensors_).total() > 0);
+  reply.set_is_pushed_to(has_tables() || BlockNumbers(tensors_).total() > 0);
+  tables_.AddStates(reply.mutable_tables());
   return reply;
 }
 
@@ -152,6 +168,9 @@ absl::StatusOr<Frame<SnapshotPart>> ShardModel::ReadSnapshot(
   RETURN_IF_ERROR(epoch_.CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = What("read snapshot", request.sender());
   RETURN_IF_ERROR(snapshot_.Check(what, request.snapshot()));
+  if (!request.table().empty()) {
+    return tables_.ReadSnapshot(what, request, &snapshot_, replies_);
+  }
   ASSIGN_OR_RETURN(const StreamSlices stream,
                    StreamSlices::Create(what, request.slot(), request.slices(),
                                         StreamsOfModel()));
@@ -167,6 +186,7 @@ absl::StatusOr<EndSnapshotReply> ShardModel::EndSnapshot(
     const EndSnapshotRequest& request) {
   RETURN_IF_ERROR(epoch_.CheckFence(request.sender(), request.fence()));
   snapshot_.End(request.snapshot());
+  if (!has_snapshot()) tables_.ClearSnapshot();
   return EndSnapshotReply();
 }
 
@@ -189,6 +209,22 @@ absl::StatusOr<Frame<PullReply>> ShardModel::Pull(const PullRequest& request,
   return reply;
 }
 
+absl::StatusOr<Frame<PullRowsReply>> ShardModel::PullRows(
+    const Frame<PullRowsRequest>& request, const ValueMemory& memory) {
+  const PullRowsRequest& header = request.header;
+  RETURN_IF_ERROR(epoch_.CheckPhase(header.sender(), header.fence(), READY));
+  const std::string what = What("pull of rows", header.sender());
+  ASSIGN_OR_RETURN(const RowTables::Wanted wanted,
+                   tables_.CheckPull(what, request));
+  RETURN_IF_ERROR(
+      definition_.policy->OnToken(what, header.token(), tensors_, *this));
+  Frame<PullRowsReply> reply;
+  reply.header.set_version(version_);
+  reply.data = MakeValues(wanted.bytes, memory,
+                          [&](char* data) { tables_.Read(wanted, data); });
+  return reply;
+}
+
 absl::StatusOr<Frame<PushReply>> ShardModel::Push(
     const Frame<PushPart>& request, const PushContext& context) {
   absl::StatusOr<Frame<PushReply>> reply = PushUncounted(request, context);
@@ -208,7 +244,7 @@ absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
   const PushPart& header = request.header;
   RETURN_IF_ERROR(epoch_.CheckPhase(header.sender(), header.fence(), READY));
   const std::string what = WhatPush(header);
-  RETURN_IF_ERROR(CheckPushNumbers(what, header));
+  RETURN_IF_ERROR(CheckPushNumbers(what, header, version_));
   RETURN_IF_ERROR(held_.CheckPush(what));
   // The sums with state tensors are looked at, and values may be asked for.
   definition_.policy->Settle(tensors_, *this);
@@ -227,6 +263,9 @@ absl::StatusOr<Frame<PushReply>> ShardModel::PushUncounted(
   ASSIGN_OR_RETURN(PushedPart part, CheckPart(what, request, context));
   ASSIGN_OR_RETURN(const PartFate fate,
                    definition_.policy->CheckPart(what, part, tensors_));
+  if (fate == PartFate::kAccepted) {
+    RETURN_IF_ERROR(tables_.Reserve(what, part.rows, RowRoom(), &snapshot_));
+  }
   part.publish_codec = values_codec;
   const PartOutcome counted = CountPart(part, fate, header.counts());
   part.staleness = counted.staleness;
@@ -254,7 +293,8 @@ absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
     accept();
     return ValuesOf(slices, codec, memory);
   }
-  return MakeValues(slices, codec, memory, [&](char* data) {
+  const int64_t bytes = EncodedBytes(codec, SliceElements(slices));
+  return MakeValues(bytes, memory, [&](char* data) {
     part.publish_to = data;
     if (!accept()) WriteValues(tensors_, slices, codec, data);
   });
@@ -286,16 +326,14 @@ absl::Cord ShardModel::ValuesOf(const std::vector<CheckedSlice>& slices,
   if (memory == nullptr && codec == nullptr) {
     return ValueCord(tensors_, slices, replies_);
   }
-  return MakeValues(slices, codec, memory, [&](char* data) {
+  const int64_t bytes = EncodedBytes(codec, SliceElements(slices));
+  return MakeValues(bytes, memory, [&](char* data) {
     WriteValues(tensors_, slices, codec, data);
   });
 }
 
-absl::Cord ShardModel::MakeValues(const std::vector<CheckedSlice>& slices,
-                                  const Codec* codec, const ValueMemory& memory,
+absl::Cord ShardModel::MakeValues(int64_t bytes, const ValueMemory& memory,
                                   absl::FunctionRef<void(char* data)> fill) {
-  const auto bytes =
-      static_cast<size_t>(EncodedBytes(codec, SliceElements(slices)));
   if (bytes == 0) return absl::Cord();
   return memory == nullptr ? replies_->Make(bytes, fill) : memory(bytes, fill);
 }
@@ -305,6 +343,12 @@ absl::StatusOr<PushedPart> ShardModel::CheckPart(
     const PushContext& context) const {
   const PushPart& header = request.header;
   PushedPart part = MakePart(header);
+  if (header.is_rows() || !header.rows().empty()) {
+    ASSIGN_OR_RETURN(
+        part.rows,
+        tables_.CheckPart(what, request, definition_.allow_non_finite));
+    return part;
+  }
   ASSIGN_OR_RETURN(part.slices, CheckSlices(what, header.slices(), tensors_,
                                             SliceUnit::kWholeBlocks));
   RETURN_IF_ERROR(CheckMayChange(what, part.slices, tensors_));
@@ -337,44 +381,6 @@ PushedPart ShardModel::MakePart(const PushPart& header) const {
   return part;
 }
 
-absl::Status ShardModel::CheckPushNumbers(absl::string_view what,
-                                          const PushPart& header) const {
-  if (header.step() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": steps are counted from 1"));
-  }
-  if (header.parts() < 1 || header.parts() > DuplicateMarks::kMaxParts ||
-      header.part() < 0 || header.part() >= header.parts()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": part ", header.part(), " of ", header.parts(),
-        "; wanted 0 <= part < parts <= ", DuplicateMarks::kMaxParts));
-  }
-  if (header.pulled_version() < 0 || header.pulled_version() > version_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": pulled version ", header.pulled_version(),
-                     ", the shard is at version ", version_));
-  }
-  if (!IsCount(header.counts().steps()) ||
-      !IsCount(header.counts().examples())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": ", header.counts().steps(), " steps, ",
-        header.counts().examples(), " examples; wanted 0 to ", kMaxCount));
-  }
-  if (!(header.learning_rate_factor() >= 0 &&
-        header.learning_rate_factor() <= kMaxLearningRateFactor)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, ": the factor of the learning rate is ",
-        header.learning_rate_factor(), "; wanted more than 0, and at most ",
-        kMaxLearningRateFactor));
-  }
-  if (header.has_learning_rate()) {
-    return absl::UnimplementedError(absl::StrCat(
-        what, ": learning_rate ", header.learning_rate(),
-        " for this update; this ps has the optimizer's schedule only"));
-  }
-  return absl::OkStatus();
-}
-
 PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate,
                                   const StepCounts& counts) {
   const bool late = fate == PartFate::kLate;
@@ -390,9 +396,16 @@ PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate,
 void ShardModel::CountUpdate() {
   ++version_;
   ++counters_.steps;
+  tables_.EndUpdate();
 }
 
 bool ShardModel::Apply(const PushedPart& part) {
+  // The update is the step's, which an earlier part may have begun.
+  const int64_t updates_before = updates() - (part.begins_step ? 0 : 1);
+  for (const CheckedRows& rows : part.rows) {
+    tables_.Update(rows, {updates_before, part.rate_factor}, &snapshot_);
+  }
+  tables_.EndUpdate();
   applier_.ApplyPart(
       part, {&tensors_, definition_.rule.get(), &snapshot_, held_.holder()});
   held_.SetBehind();
@@ -403,6 +416,10 @@ void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
                                double rate_factor, BlockGradient gradient) {
   applier_.ApplyToBlocks(slices, rate_factor, gradient,
                          {&tensors_, definition_.rule.get(), &snapshot_});
+}
+
+void ShardModel::ApplyRows(const CheckedRows& rows, double rate_factor) {
+  tables_.Update(rows, {updates(), rate_factor}, &snapshot_);
 }
 
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>
@@ -428,6 +445,10 @@ absl::Status ShardModel::KeepOnDevice(const Sender& sender, const Fence& fence,
                                       DeviceParameters* holder) {
   RETURN_IF_ERROR(epoch_.CheckPhase(sender, fence, READY));
   const std::string what = What("holding the parameters", sender);
+  if (has_tables()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": the model has tables, which stay here"));
+  }
   if (definition_.policy->name() != kHoldableMode) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, ": the replication is ", definition_.policy->name(),
@@ -446,7 +467,7 @@ absl::StatusOr<PushReply> ShardModel::UpdateOnDeviceUncounted(
     const PushPart& request) {
   RETURN_IF_ERROR(epoch_.CheckPhase(request.sender(), request.fence(), READY));
   const std::string what = WhatPush(request);
-  RETURN_IF_ERROR(CheckPushNumbers(what, request));
+  RETURN_IF_ERROR(CheckPushNumbers(what, request, version_));
   RETURN_IF_ERROR(held_.CheckUpdate(what, request.sender()));
   ASSIGN_OR_RETURN(const std::optional<PartOutcome> outcome,
                    marks_.FindOutcome(request.sender(), request.step(),
@@ -465,35 +486,9 @@ absl::StatusOr<PushReply> ShardModel::UpdateOnDeviceUncounted(
 void ShardModel::Forget(const Sender& sender) {
   marks_.Forget(sender);
   // Nobody else knows that there is a snapshot, and it costs memory.
-  if (KeyOf(snapshot_owner_) == KeyOf(sender)) snapshot_.Clear();
-}
-
-ShardState ShardModel::State() const {
-  ShardState state;
-  state.set_phase(epoch_.phase());
-  state.set_model_epoch(epoch_.number());
-  state.set_fingerprint(epoch_.phase() == EMPTY ? 0 : definition_.fingerprint);
-  state.set_version(version_);
-  state.set_tensors(tensors_.num_tensors());
-  state.set_bytes(tensors_.parameter_bytes());
-  state.set_slot_bytes(tensors_.slot_bytes());
-  state.set_applied_parts(counters_.applied_parts);
-  state.set_duplicate_parts(counters_.duplicate_parts);
-  state.set_fenced_parts(counters_.fenced_parts);
-  return state;
-}
-
-void ShardModel::AddDefinitions(ShardState* state) const {
-  for (int i = 0; i < tensors_.size(); ++i) {
-    *state->add_definitions() = tensors_[i].def();
-  }
-}
-
-ShardCounters ShardModel::counters() const {
-  ShardCounters counters = counters_;
-  counters.unfinished_steps = marks_.unfinished_steps();
-  counters.given_up_snapshots = snapshot_.times_given_up();
-  return counters;
+  if (KeyOf(snapshot_owner_) != KeyOf(sender)) return;
+  snapshot_.Clear();
+  tables_.ClearSnapshot();
 }
 
 }  // namespace muster

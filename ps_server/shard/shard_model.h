@@ -1,6 +1,7 @@
 #ifndef PS_SERVER_SHARD_SHARD_MODEL_H_
 #define PS_SERVER_SHARD_SHARD_MODEL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@
 #include "ps_server/shard/gradient_applier.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
+#include "ps_server/shard/row_tables.h"
 #include "ps_server/shard/shard_counters.h"
 #include "ps_server/shard/shard_definition.h"
 #include "ps_server/shard/shard_epoch.h"
@@ -56,6 +58,8 @@ class ShardModel : private PartApplier {
                                         const ValueMemory& memory);
   absl::StatusOr<Frame<PushReply>> Push(const Frame<PushPart>& request,
                                         const PushContext& context);
+  absl::StatusOr<Frame<PullRowsReply>> PullRows(
+      const Frame<PullRowsRequest>& request, const ValueMemory& memory);
   absl::StatusOr<BeginSnapshotReply> BeginSnapshot(
       const BeginSnapshotRequest& request);
   absl::StatusOr<Frame<SnapshotPart>> ReadSnapshot(
@@ -68,6 +72,12 @@ class ShardModel : private PartApplier {
                             DeviceParameters* holder);
   absl::StatusOr<PushReply> UpdateOnDevice(const PushPart& request);
 
+  // Rows make the model grow.
+  bool has_tables() const { return !tables_.empty(); }
+  // From now on, what belongs to the model may have `max_bytes`; what it has
+  // stays.
+  void LimitTo(int64_t max_bytes) { max_bytes_ = max_bytes; }
+
   // Counts a push that was refused before it came here.
   void CountRefusal(const absl::Status& refusal) {
     counters_.CountReply(refusal, PushReply());
@@ -78,9 +88,9 @@ class ShardModel : private PartApplier {
   ShardState State() const;
   // Its tensors, as they were defined.
   void AddDefinitions(ShardState* state) const;
-  // Parameters and slots.
+  // Parameters, slots and rows.
   int64_t held_bytes() const {
-    return tensors_.parameter_bytes() + tensors_.slot_bytes();
+    return tensors_.parameter_bytes() + tensors_.slot_bytes() + tables_.bytes();
   }
   ShardPhase phase() const { return epoch_.phase(); }
   ShardCounters counters() const;
@@ -100,17 +110,24 @@ class ShardModel : private PartApplier {
   std::string What(absl::string_view request, const Sender& sender) const;
   std::string WhatPush(const PushPart& header) const;
 
-  // Frees the old tensors and makes room for those of `request`. Errors:
-  // ResourceExhausted; the model is EMPTY then.
+  // Frees the old tensors and tables and makes room for those of `request`.
+  // Errors: ResourceExhausted; the model is EMPTY then.
   absl::Status ReplaceTensors(const DefineRequest& request,
                               const ShardDefinition& definition);
   StreamSlices::Model StreamsOfModel() const;
+  absl::Status LoadSlices(absl::string_view what,
+                          const Frame<LoadPart>& request);
+  // The updates of the model so far.
+  int64_t updates() const { return definition_.updates + version_; }
+  // The bytes that rows, and beside them a snapshot's copies, may take.
+  int64_t RowRoom() const {
+    return definition_.max_copy_bytes -
+           std::max<int64_t>(0, definition_.max_bytes - max_bytes_);
+  }
 
   absl::StatusOr<Frame<PushReply>> PushUncounted(const Frame<PushPart>& request,
                                                  const PushContext& context);
   absl::StatusOr<PushReply> UpdateOnDeviceUncounted(const PushPart& request);
-  absl::Status CheckPushNumbers(absl::string_view what,
-                                const PushPart& header) const;
   // Checks everything of a part that is no duplicate.
   absl::StatusOr<PushedPart> CheckPart(absl::string_view what,
                                        const Frame<PushPart>& request,
@@ -134,15 +151,15 @@ class ShardModel : private PartApplier {
   // The values of the slices as they are now.
   absl::Cord ValuesOf(const std::vector<CheckedSlice>& slices,
                       const Codec* codec, const ValueMemory& memory);
-  // Memory for them that `fill` writes; of *replies_ if `memory` is null.
-  absl::Cord MakeValues(const std::vector<CheckedSlice>& slices,
-                        const Codec* codec, const ValueMemory& memory,
+  // Memory for so many that `fill` writes; of *replies_ if `memory` is null.
+  absl::Cord MakeValues(int64_t bytes, const ValueMemory& memory,
                         absl::FunctionRef<void(char* data)> fill);
 
   // ---- PartApplier -------------------------------------------------------
   bool Apply(const PushedPart& part) override;
   void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override;
+  void ApplyRows(const CheckedRows& rows, double rate_factor) override;
   void CountUpdate() override;
 
   const ShardOptions& options_;
@@ -155,6 +172,8 @@ class ShardModel : private PartApplier {
   ShardDefinition definition_;
   int64_t version_ = 0;
   TensorTable tensors_;
+  RowTables tables_;
+  int64_t max_bytes_ = 0;
   std::vector<ElementRanges> loaded_;  // [tensor]; only in LOADING
   ShardSnapshot snapshot_;
   Sender snapshot_owner_;

@@ -107,7 +107,8 @@ void StoredGradient::Add(PushedPart part, const BlockNumbers& numbers,
                  offset += EncodedBytes(part.codec, elements);
                  ++blocks_held_;
                });
-  bytes_ += static_cast<int64_t>(part.data.size());
+  bytes_ += part.bytes();
+  for (CheckedRows& run : part.rows) rows_.push_back(std::move(run));
   held_.push_back({std::move(part.data), part.codec});
 }
 

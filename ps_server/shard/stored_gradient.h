@@ -2,6 +2,7 @@
 #define PS_SERVER_SHARD_STORED_GRADIENT_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/codec/codec.h"
+#include "ps_server/block/row_checks.h"
 #include "ps_server/block/tensor_table.h"
 #include "ps_server/shard/replication_policy.h"
 
@@ -57,6 +59,9 @@ class StoredGradient {
   void Add(PushedPart part, const BlockNumbers& numbers,
            const TensorTable& tensors);
 
+  // What its parts have of rows, which is given away.
+  std::vector<CheckedRows> TakeRows() { return std::move(rows_); }
+
   // Writes the values of block number `block` to `sum`, or adds them.
   // REQUIRES: whole(); sum.size() is the block's elements.
   void CopyTo(int64_t block, absl::Span<float> sum) const;
@@ -80,6 +85,7 @@ class StoredGradient {
   int64_t blocks_held_ = 0;
   std::vector<Held> held_;
   std::vector<Place> places_;  // [block]
+  std::vector<CheckedRows> rows_;
 };
 
 }  // namespace muster

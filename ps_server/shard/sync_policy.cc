@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/count_range.h"
+#include "ps_server/shard/row_mean.h"
 
 namespace muster {
 namespace {
@@ -80,7 +81,7 @@ absl::StatusOr<PartFate> SyncPolicy::CheckPart(
   const int64_t freed = known == nullptr && replaced != gradients_.end()
                             ? replaced->second.bytes()
                             : 0;
-  const auto size = static_cast<int64_t>(part.data.size());
+  const int64_t size = part.bytes();
   if (bytes_ - freed + size <= max_bytes_) return PartFate::kAccepted;
   return absl::ResourceExhaustedError(absl::StrCat(
       what, ": ", size, " bytes, the gradients of this round take ", bytes_,
@@ -100,7 +101,7 @@ bool SyncPolicy::OnPart(PushedPart part, const TensorTable& tensors,
     gradients_.emplace(key, StoredGradient(part, numbers.total()));
   }
   StoredGradient& gradient = gradients_.find(KeyOf(part.sender))->second;
-  bytes_ += static_cast<int64_t>(part.data.size());
+  bytes_ += part.bytes();
   // Values may be written to where they lie.
   const bool stays = part.has_own_memory && part.publish_to == nullptr;
   if (!stays) part.data = kept_.Copy(part.data);
@@ -179,7 +180,7 @@ absl::Status SyncPolicy::OnToken(absl::string_view what, const StepToken& token,
   if (applied_.has_value() && update <= *applied_) return absl::OkStatus();
   // The first token after a load; or a shard that nobody pulls from.
   if ((!applied_.has_value() && token.chosen().empty()) ||
-      CountBlocks(tensors) == 0) {
+      (CountBlocks(tensors) == 0 && !has_tables_)) {
     applied_ = update;
     return absl::OkStatus();
   }
@@ -193,7 +194,11 @@ absl::Status SyncPolicy::OnToken(absl::string_view what, const StepToken& token,
   RETURN_IF_ERROR(CheckChosen(what, token));
   Settle(tensors, applier);
   const double rate_factor = ChooseRateFactor(token);
-  update_ = PendingUpdate(TakeChosen(token), rate_factor, tensors);
+  std::vector<StoredGradient> chosen = TakeChosen(token);
+  std::vector<std::vector<CheckedRows>> rows;
+  for (StoredGradient& gradient : chosen) rows.push_back(gradient.TakeRows());
+  ApplyRowMeans(rows, rate_factor, applier);
+  update_ = PendingUpdate(std::move(chosen), rate_factor, tensors);
   applier.CountUpdate();
   applied_ = update;
   return absl::OkStatus();

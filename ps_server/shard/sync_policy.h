@@ -23,12 +23,16 @@ namespace muster {
 // dropped. What comes for an update that was made is late. The factor of the
 // learning rate is that of the chosen worker of lowest index.
 //
+// Rows of tables are updated when the token comes, by their mean over all
+// chosen workers (row_mean.h): pulls of rows wait for nothing.
+//
 // The round that is open is known from the first token on. Memory: one gradient
 // for each worker task, at most `max_bytes` together; those of the update that
 // is being made are kept until all of it was read.
 class SyncPolicy : public ReplicationPolicy {
  public:
-  explicit SyncPolicy(int64_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit SyncPolicy(int64_t max_bytes, bool has_tables = false)
+      : max_bytes_(max_bytes), has_tables_(has_tables) {}
 
   absl::string_view name() const override { return "sync"; }
   absl::StatusOr<PartFate> CheckPart(absl::string_view what,
@@ -68,6 +72,7 @@ class SyncPolicy : public ReplicationPolicy {
   std::vector<StoredGradient> TakeChosen(const StepToken& token);
 
   const int64_t max_bytes_;
+  const bool has_tables_;
   // The memory of all gradients; first, so that it goes last.
   BufferPool kept_;
   // The newest update that was made; nothing before the first token.

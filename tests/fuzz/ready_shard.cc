@@ -40,8 +40,15 @@ ReadyShard::ReadyShard() : server_(OptionsOf(&clock_)) {
            method.path);
   };
   call(kHelloCall, MakeHello(sender));
-  call(kDefineCall, MakeDefine(sender, {MakeTensor("w", {kElements}),
-                                        MakeTensor("s", {3}, STATE)}));
+  DefineRequest define = MakeDefine(
+      sender, {MakeTensor("w", {kElements}), MakeTensor("s", {3}, STATE)});
+  TableDef* const table = define.add_tables();
+  table->set_name("u");
+  table->set_dim(2);
+  table->mutable_optimizer()->set_name("adagrad");
+  table->set_max_rows(1);
+  define.set_num_ps(1);
+  call(kDefineCall, define);
   Load(&server_, sender, "w", kElements);
   Load(&server_, sender, "s", 3);
   call(kSealCall, MakeSeal(sender));

@@ -6,10 +6,10 @@
 
 namespace muster {
 
-// A READY shard of the tensor "w" [20] and the state tensor "s" [3], with
-// little room for others; all on the caller's thread. Senders and fences are
-// those of tests/ps_server/shard/shard_requests.h, epoch 1; worker 0's
-// incarnation is 9.
+// A READY shard of the tensor "w" [20], the state tensor "s" [3] and the table
+// "u" of rows [2], with little room for others; all on the caller's thread.
+// Senders and fences are those of tests/ps_server/shard/shard_requests.h, epoch
+// 1; worker 0's incarnation is 9.
 class ReadyShard {
  public:
   ReadyShard();

@@ -386,12 +386,12 @@ class ResumeTest(TestCase):
         text = self.read(20, "manifest.textproto")
         text = text[:text.rindex(b"# crc32c")].replace(
             b"format_version: 7",
-            b"format_version: 8\ninvented_later { since: OF_LATER }")
+            b"format_version: 9\ninvented_later { since: OF_LATER }")
         text += b"# crc32c of the text above: %08x\n" % crc32c(text)
         self.replace(20, "manifest.textproto", text)
         code, output = self.train("--set=stop.steps=30")
         self.assertEqual(code, 3, output)
-        self.assertRegex(output, r"(?m) E .*format version 8 .*reads up to 7")
+        self.assertRegex(output, r"(?m) E .*format version 9 .*reads up to 8")
         self.assertEqual(self.read(20, "manifest.textproto"), text)
 
     def test_another_model_ends_it_with_3_and_changes_nothing(self):

@@ -19,6 +19,11 @@ class SimFileSystem::Writable : public WritableFile {
     RETURN_IF_ERROR(fs_->CheckRoom("append"));
     return file_->Append(data);
   }
+  absl::Status WriteAt(int64_t offset, absl::string_view data) override {
+    RETURN_IF_ERROR(fs_->CheckWrite("write"));
+    RETURN_IF_ERROR(fs_->CheckRoom("write"));
+    return file_->WriteAt(offset, data);
+  }
   absl::Status Sync() override {
     RETURN_IF_ERROR(fs_->PauseToWrite("sync"));
     if (fs_->options_.bug == Bug::kNoFileSync) return absl::OkStatus();

@@ -35,6 +35,15 @@ class FakeFileSystem::Writable : public WritableFile {
     file_->now.append(data.data(), data.size());
     return absl::OkStatus();
   }
+  absl::Status WriteAt(int64_t offset, absl::string_view data) override {
+    absl::MutexLock lock(&fs_->mu_);
+    RETURN_IF_ERROR(fs_->NextCall("write " + file_->path));
+    const auto begin = static_cast<size_t>(offset);
+    std::string& now = file_->now;
+    now.resize(std::max(now.size(), begin + data.size()), '\0');
+    now.replace(begin, data.size(), data.data(), data.size());
+    return absl::OkStatus();
+  }
   absl::Status Sync() override {
     absl::MutexLock lock(&fs_->mu_);
     RETURN_IF_ERROR(fs_->NextCall("fsync " + file_->path));

@@ -28,8 +28,8 @@ class FakeFileSystem : public FileSystem {
   // `root` is there, and durable.
   explicit FakeFileSystem(std::string root);
 
-  // The calls so far that change something: create, append, sync, create
-  // folder, rename, sync folder, remove.
+  // The calls so far that change something: create, append, write at, sync,
+  // create folder, rename, sync folder, remove.
   int calls() const;
   // Makes the `call`-th changing call from now on (1 is the next) fail with
   // `error`, once.

@@ -22,6 +22,12 @@ void AddFloats(const char* src, int64_t n, char* dst) {
   }
 }
 
+int64_t Id(const char* bytes) {
+  int64_t id;
+  std::memcpy(&id, bytes, sizeof(id));
+  return id;
+}
+
 }  // namespace
 
 FakeParameterLink::FakeParameterLink(FakeShard* shard) : shard_(*shard) {
@@ -59,6 +65,11 @@ absl::StatusOr<DefineReply> FakeParameterLink::Define(
     }
     DefineReply reply;
     reply.add_slots("m");
+    shard_.rows_.clear();
+    for (const TableDef& table : request.tables()) {
+      shard_.dims_[table.name()] = static_cast<size_t>(table.dim());
+      reply.add_tables()->add_slots("m");
+    }
     return reply;
   });
 }
@@ -69,6 +80,9 @@ void FakeParameterLink::Load(Frame<LoadPart> request, absl::Time,
   done(shard_.Receive<LoadReply>([&] {
     shard_.mu_.AssertHeld();
     const char* src = data.data();
+    if (request.header.has_rows()) {
+      shard_.LoadRows(request.header.rows(), data);
+    }
     for (const TensorSlice& slice : request.header.slices()) {
       std::memcpy(&shard_.values_[slice.tensor()][slice.offset() * kFloatBytes],
                   src, slice.length() * kFloatBytes);
@@ -104,8 +118,8 @@ void FakeParameterLink::Push(Frame<PushPart> request, absl::Time,
             shard_.keep_) {
           shard_.kept_.push_back(request.data);
         }
-        if (!header.wants_values()) return result;
         result.header.set_version(shard_.version_);
+        if (!header.wants_values()) return result;
         result.data = shard_.Values(header.slices());
         return result;
       });
@@ -129,6 +143,7 @@ PushReply FakeShard::Apply(const PushPart& header, const std::string& data) {
     result.set_duplicate(true);
     return result;
   }
+  AddRows(header, data);
   const char* src = data.data();
   for (const TensorSlice& slice : header.slices()) {
     AddFloats(src, slice.length(),
@@ -136,6 +151,53 @@ PushReply FakeShard::Apply(const PushPart& header, const std::string& data) {
     src += slice.length() * kFloatBytes;
   }
   return result;
+}
+
+void FakeShard::AddRows(const PushPart& header, const std::string& data) {
+  size_t rows = 0;
+  for (const RowRun& run : header.rows()) rows += run.count();
+  const char* id = data.data();
+  const char* gradient = id + rows * sizeof(int64_t);
+  for (const RowRun& run : header.rows()) {
+    const size_t dim = dims_.at(run.table());
+    for (int64_t i = 0; i < run.count(); ++i) {
+      std::vector<float>& row = rows_[run.table()][Id(id)];
+      row.resize(dim);
+      AddFloats(gradient, static_cast<int64_t>(dim),
+                reinterpret_cast<char*>(row.data()));
+      id += sizeof(int64_t);
+      gradient += dim * kFloatBytes;
+    }
+  }
+}
+
+void FakeShard::LoadRows(const RowRun& run, const std::string& data) {
+  const size_t dim = dims_.at(run.table());
+  const char* const values = data.data() + 2 * sizeof(int64_t) * run.count();
+  for (int64_t i = 0; i < run.count(); ++i) {
+    std::vector<float>& row =
+        rows_[run.table()][Id(data.data() + i * sizeof(int64_t))];
+    row.resize(dim);
+    std::memcpy(row.data(), values + i * dim * kFloatBytes, dim * kFloatBytes);
+  }
+}
+
+absl::Cord FakeShard::Rows(const PullRowsRequest& header,
+                           const std::string& ids) {
+  absl::Cord values;
+  const char* id = ids.data();
+  for (const RowRun& run : header.rows()) {
+    const size_t dim = dims_.at(run.table());
+    const std::map<int64_t, std::vector<float>>& rows = rows_[run.table()];
+    for (int64_t i = 0; i < run.count(); ++i, id += sizeof(int64_t)) {
+      const auto row = rows.find(Id(id));
+      const std::vector<float> found =
+          row == rows.end() ? std::vector<float>(dim) : row->second;
+      values.Append(absl::string_view(
+          reinterpret_cast<const char*>(found.data()), dim * kFloatBytes));
+    }
+  }
+  return values;
 }
 
 absl::Cord FakeShard::Values(const Slices& slices) {
@@ -159,6 +221,20 @@ absl::StatusOr<BeginSnapshotReply> FakeParameterLink::BeginSnapshot(
         shard_.round_ = std::max(shard_.round_, round);
         return BeginSnapshotReply();
       });
+}
+
+void FakeParameterLink::PullRows(Frame<PullRowsRequest> request, absl::Time,
+                                 ReplyCallback<Frame<PullRowsReply>> done) {
+  const std::string ids(request.data);
+  done(shard_.Receive<Frame<PullRowsReply>>([&] {
+    shard_.mu_.AssertHeld();
+    ++shard_.row_pulls_;
+    shard_.round_ = std::max(shard_.round_, request.header.token().round());
+    Frame<PullRowsReply> reply;
+    reply.header.set_version(shard_.version_);
+    reply.data = shard_.Rows(request.header, ids);
+    return reply;
+  }));
 }
 
 void FakeParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,

@@ -2,6 +2,7 @@
 #define TESTS_TESTING_FAKE_PARAMETER_LINK_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -20,8 +21,8 @@ namespace muster {
 // A ps task in memory, reached over a network that loses messages: its
 // parameters are float32, a push adds the gradient, exactly once for each
 // (step, part). A token brings it to its round; a push of an earlier round is
-// late, a snapshot of one aborted. Answers at once, on the caller's thread.
-// Thread-safe.
+// late, a snapshot of one aborted. Rows of tables are zeros until they are
+// pushed to. Answers at once, on the caller's thread. Thread-safe.
 class FakeShard {
  public:
   struct Faults {
@@ -58,6 +59,19 @@ class FakeShard {
     absl::MutexLock lock(&mu_);
     const auto it = values_.find(tensor);
     return it == values_.end() ? "" : it->second;
+  }
+  // Empty if nobody has pushed to it, or loaded it.
+  std::vector<float> row(const std::string& table, int64_t id) const {
+    absl::MutexLock lock(&mu_);
+    const auto rows = rows_.find(table);
+    if (rows == rows_.end()) return {};
+    const auto it = rows->second.find(id);
+    return it == rows->second.end() ? std::vector<float>() : it->second;
+  }
+  // Requests for rows that arrived.
+  int64_t row_pulls() const {
+    absl::MutexLock lock(&mu_);
+    return row_pulls_;
   }
   // Brings the shard to this round, as another worker's token would.
   void AdvanceToRound(int64_t round) {
@@ -103,6 +117,13 @@ class FakeShard {
   PushReply Apply(const PushPart& header, const std::string& data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Cord Values(const Slices& slices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds the gradients of a push of rows.
+  void AddRows(const PushPart& header, const std::string& data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LoadRows(const RowRun& run, const std::string& data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Cord Rows(const PullRowsRequest& header, const std::string& ids)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Chance(uint32_t percent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return random_() % 100 < percent;
   }
@@ -118,6 +139,11 @@ class FakeShard {
   std::set<std::pair<int64_t, int32_t>> applied_ ABSL_GUARDED_BY(mu_);
   // The steps of which a part was applied, and their staleness.
   std::map<int64_t, int64_t> steps_ ABSL_GUARDED_BY(mu_);
+  // By table.
+  std::map<std::string, size_t> dims_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::map<int64_t, std::vector<float>>> rows_
+      ABSL_GUARDED_BY(mu_);
+  int64_t row_pulls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t version_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t pulls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t duplicates_ ABSL_GUARDED_BY(mu_) = 0;
@@ -142,6 +168,8 @@ class FakeParameterLink : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time,
             ReplyCallback<Frame<PushReply>> done) override;
+  void PullRows(Frame<PullRowsRequest> request, absl::Time,
+                ReplyCallback<Frame<PullRowsReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
 

@@ -54,6 +54,10 @@ class ForwardingParameterLink : public ParameterLink {
     link_->PushTo(std::move(place), std::move(request), deadline,
                   std::move(done));
   }
+  void PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                ReplyCallback<Frame<PullRowsReply>> done) override {
+    link_->PullRows(std::move(request), deadline, std::move(done));
+  }
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override {
     link_->ReadSnapshot(request, deadline, std::move(done));

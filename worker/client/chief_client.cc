@@ -12,6 +12,7 @@
 #include "common/rpc/call_table.h"
 #include "common/rpc/protocol.h"
 #include "worker/client/pinned_cord.h"
+#include "worker/client/row_parts.h"
 
 namespace muster {
 namespace {
@@ -128,6 +129,10 @@ std::vector<DefineRequest> MakeDefines(const ClientModel& model,
     *request.mutable_optimizer() = definition.optimizer;
     *request.mutable_replication() = definition.replication;
     request.set_allow_non_finite(definition.allow_non_finite);
+    for (const TableDef& table : model.tables) *request.add_tables() = table;
+    request.set_ps_index(static_cast<int32_t>(shard));
+    request.set_num_ps(static_cast<int32_t>(requests.size()));
+    request.set_updates(definition.updates);
   }
   for (size_t i = 0; i < model.tensors.size(); ++i) {
     const int64_t elements = model.NumElements(static_cast<int>(i), "");
@@ -142,9 +147,53 @@ std::vector<DefineRequest> MakeDefines(const ClientModel& model,
   return requests;
 }
 
+DefinedSlots SlotsOf(const DefineReply& reply) {
+  DefinedSlots slots;
+  slots.of_tensors.assign(reply.slots().begin(), reply.slots().end());
+  for (const TableState& table : reply.tables()) {
+    slots.of_tables.emplace_back(table.slots().begin(), table.slots().end());
+  }
+  return slots;
+}
+
+bool SameSlots(const DefinedSlots& a, const DefinedSlots& b) {
+  return a.of_tensors == b.of_tensors && a.of_tables == b.of_tables;
+}
+
+// Errors: InvalidArgument.
+absl::StatusOr<RowParts> CutLoad(const ClientModel& model,
+                                 const LoadedRows& rows) {
+  RowParts::Options options;
+  options.integers = 2;
+  options.vectors = static_cast<int64_t>(rows.streams.size());
+  ASSIGN_OR_RETURN(RowParts parts,
+                   RowParts::Cut(model, {{rows.table, rows.ids}}, options));
+  for (const absl::Span<const float> stream : rows.streams) {
+    RETURN_IF_ERROR(model.CheckRows(rows.table, "values of a slot",
+                                    rows.ids.size(), stream.size()));
+  }
+  if (rows.updates.size() == rows.ids.size()) return parts;
+  return absl::InvalidArgumentError(
+      absl::StrCat("rows of '", model.tables[rows.table].name(),
+                   "': ", rows.ids.size(), " ids and ", rows.updates.size(),
+                   " counts of updates; wanted one a row"));
+}
+
+std::vector<RowParts::Column> ColumnsOf(const ClientModel& model,
+                                        const LoadedRows& rows) {
+  std::vector<RowParts::Column> columns = {
+      {rows.updates.data(), sizeof(int64_t)}};
+  for (const absl::Span<const float> stream : rows.streams) {
+    columns.push_back(
+        {stream.data(),
+         static_cast<size_t>(model.tables[rows.table].dim()) * sizeof(float)});
+  }
+  return columns;
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ChiefClient::Define(
+absl::StatusOr<DefinedSlots> ChiefClient::Define(
     const ModelDefinition& definition) {
   const std::shared_ptr<const ClientModel> model = shards_.model();
   const std::vector<DefineRequest> requests = MakeDefines(*model, definition);
@@ -157,17 +206,14 @@ absl::StatusOr<std::vector<std::string>> ChiefClient::Define(
                                      std::move(done));
           },
           ShardBytes(*model)));
-  std::vector<std::string> slots(replies[0].slots().begin(),
-                                 replies[0].slots().end());
+  DefinedSlots slots = SlotsOf(replies[0]);
   for (size_t shard = 1; shard < replies.size(); ++shard) {
-    if (!std::equal(slots.begin(), slots.end(), replies[shard].slots().begin(),
-                    replies[shard].slots().end())) {
-      return absl::InternalError(
-          absl::StrCat("define: ", shards_.name(0), " and ",
-                       shards_.name(static_cast<int>(shard)),
-                       " keep different slots for one optimizer; do both run "
-                       "the same version?"));
-    }
+    if (SameSlots(slots, SlotsOf(replies[shard]))) continue;
+    return absl::InternalError(
+        absl::StrCat("define: ", shards_.name(0), " and ",
+                     shards_.name(static_cast<int>(shard)),
+                     " keep different slots for one optimizer; do both run "
+                     "the same version?"));
   }
   return slots;
 }
@@ -197,6 +243,34 @@ absl::Status ChiefClient::Load(absl::string_view slot,
                       });
           }),
       "load");
+}
+
+absl::Status ChiefClient::LoadRows(const LoadedRows& rows) {
+  const std::shared_ptr<const ClientModel> model = shards_.model();
+  absl::StatusOr<RowParts> cut = CutLoad(*model, rows);
+  RETURN_IF_ERROR(Annotate(cut.status(), "load"));
+  const RowParts& parts = *cut;
+  const std::vector<std::vector<RowParts::Column>> columns = {
+      ColumnsOf(*model, rows)};
+  return Annotate(
+      shards_.Run(parts.PartBytes(),
+                  [&](Transfer* transfer, const TransferWindow::Send& send) {
+                    const RowParts::Part& part =
+                        parts.of(send.shard)[send.part];
+                    LoadPart header;
+                    model->FillHead(send.shard, &header);
+                    RowRun& run = *header.mutable_rows();
+                    run.set_table(model->tables[rows.table].name());
+                    run.set_count(part.runs.front().count);
+                    shards_.link(send.shard)
+                        .Load({std::move(header), parts.DataOf(part, columns)},
+                              send.deadline,
+                              [send, shared = transfer->shared_from_this()](
+                                  const absl::StatusOr<LoadReply>& reply) {
+                                shared->Answer(send, reply.status());
+                              });
+                  }),
+      "load of rows");
 }
 
 absl::StatusOr<std::vector<ShardState>> ChiefClient::Seal() {
@@ -268,6 +342,39 @@ absl::Status ChiefClient::ReadSnapshot(
                     });
           }),
       "snapshot");
+}
+
+absl::StatusOr<Frame<SnapshotPart>> ChiefClient::ReadRows(
+    absl::Span<const BeginSnapshotReply> snapshots, int ps_task,
+    absl::string_view table, const RowCursor& cursor) {
+  const std::shared_ptr<const ClientModel> model = shards_.model();
+  ReadSnapshotRequest request;
+  model->FillHead(ps_task, &request);
+  request.set_snapshot(snapshots[ps_task].snapshot());
+  request.set_table(std::string(table));
+  *request.mutable_cursor() = cursor;
+  std::vector<std::vector<int64_t>> parts(shards_.size());
+  parts[ps_task] = {kMaxPartBytes};
+  Frame<SnapshotPart> part;
+  RETURN_IF_ERROR(Annotate(
+      shards_.Run(parts,
+                  [&](Transfer* transfer, const TransferWindow::Send& send) {
+                    shards_.link(ps_task).ReadSnapshot(
+                        request, send.deadline,
+                        [&part, send, shared = transfer->shared_from_this()](
+                            absl::StatusOr<Frame<SnapshotPart>> reply) {
+                          if (!shared->Hold()) return;
+                          if (reply.ok()) {
+                            part.header = std::move(reply->header);
+                            // The link's memory ends with this call.
+                            part.data = absl::Cord(std::string(reply->data));
+                          }
+                          shared->Answer(send, reply.status());
+                          shared->Release();
+                        });
+                  }),
+      absl::StrCat("snapshot of '", table, "'")));
+  return part;
 }
 
 absl::Status ChiefClient::EndSnapshot(

@@ -18,6 +18,8 @@
 #include "worker/client/link/blocking_call.h"
 #include "worker/client/link/shard_link.h"
 #include "worker/client/model_fingerprint.h"
+#include "worker/client/row_pull.h"
+#include "worker/client/summed_rows.h"
 
 namespace muster {
 namespace {
@@ -121,8 +123,9 @@ Client::Client(Options options, Sender sender,
       client_(std::move(client)) {}
 
 absl::Status Client::SetTensors(absl::Span<const Tensor> tensors) {
-  if (tensors.empty()) {
-    return absl::InvalidArgumentError("a model wants at least one tensor");
+  if (tensors.empty() && options_.tables.empty()) {
+    return absl::InvalidArgumentError(
+        "a model wants at least one tensor or table");
   }
   for (const Tensor& tensor : tensors) {
     TensorDef def;
@@ -136,11 +139,28 @@ absl::Status Client::SetTensors(absl::Span<const Tensor> tensors) {
     sizes_.push_back(shape->num_elements());
     tensors_.push_back(std::move(def));
   }
-  fingerprint_ = ModelFingerprint(tensors_, options_.optimizer);
+  const std::vector<TableDef> tables = MakeTables();
+  fingerprint_ = ModelFingerprint(tensors_, options_.optimizer, tables);
   ASSIGN_OR_RETURN(
       const Placement placement,
       PlaceTensors(tensors_, client_->num_shards(), options_.placement));
-  return client_->SetModel(tensors_, placement);
+  return client_->SetModel(tensors_, placement, tables);
+}
+
+std::vector<TableDef> Client::MakeTables() const {
+  std::vector<TableDef> tables;
+  for (const Table& table : options_.tables) {
+    TableDef& def = tables.emplace_back();
+    def.set_name(table.name);
+    def.set_dim(table.dim);
+    *def.mutable_optimizer() =
+        table.optimizer.name().empty() ? options_.optimizer : table.optimizer;
+    def.set_initial(table.initial);
+    def.set_scale(table.scale);
+    def.set_seed(table.seed);
+    def.set_max_rows(table.max_rows);
+  }
+  return tables;
 }
 
 HelloRequest Client::MakeHello(int ps_task) const {
@@ -201,6 +221,7 @@ absl::Status Client::Initialize(
     incarnations.push_back(reply.ps_incarnation());
   }
   client_->SetEpoch(epoch + 1, incarnations);
+  row_versions_.clear();
   ModelDefinition definition;
   definition.fingerprint = fingerprint_;
   definition.optimizer = options_.optimizer;
@@ -234,6 +255,7 @@ absl::Status Client::WaitForOthersToInitialize() {
     }
     if (unready.empty()) {
       client_->SetEpoch(epoch, incarnations);
+      row_versions_.clear();
       StopWaiting();
       return absl::OkStatus();
     }
@@ -252,25 +274,74 @@ absl::Status Client::Pull(absl::Span<const absl::Span<float>> into) {
 }
 
 absl::StatusOr<PushResult> Client::Push(
-    absl::Span<const absl::Span<const float>> gradients) {
+    absl::Span<const absl::Span<const float>> gradients,
+    absl::Span<const RowGradients> rows) {
   RETURN_IF_ERROR(CheckSpans(gradients));
-  return PushStep(ViewsOf(gradients), {});
+  return PushStep(ViewsOf(gradients), {}, rows);
 }
 
 absl::StatusOr<PushResult> Client::PushPull(
     absl::Span<const absl::Span<const float>> gradients,
-    absl::Span<const absl::Span<float>> into) {
+    absl::Span<const absl::Span<float>> into,
+    absl::Span<const RowGradients> rows) {
   RETURN_IF_ERROR(CheckSpans(gradients));
   RETURN_IF_ERROR(CheckSpans(into));
-  return PushStep(ViewsOf(gradients), ViewsOf(into));
+  return PushStep(ViewsOf(gradients), ViewsOf(into), rows);
+}
+
+absl::Status Client::CheckRows(int table, size_t ids, size_t values) const {
+  const auto tables = static_cast<int>(options_.tables.size());
+  if (table < 0 || table >= tables) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rows of table ", table, "; the model has ", tables, " tables"));
+  }
+  const Table& of = options_.tables[table];
+  if (values == ids * static_cast<size_t>(of.dim)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("rows of '", of.name, "': ", ids, " ids and ", values,
+                   " values; wanted ", of.dim, " of these a row"));
+}
+
+absl::Status Client::PullRows(int table, absl::Span<const int64_t> ids,
+                              absl::Span<float> into) {
+  RETURN_IF_ERROR(CheckRows(table, ids.size(), into.size()));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> versions,
+                   client_->PullRows({{table, ids, into}}));
+  AddRowVersions(versions, &row_versions_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PushResult> Client::PushRows(int table,
+                                            absl::Span<const int64_t> ids,
+                                            absl::Span<const float> gradients) {
+  return PushStep({}, {}, {{table, ids, gradients}});
 }
 
 absl::StatusOr<PushResult> Client::PushStep(
     absl::Span<const TensorView> gradients,
-    absl::Span<const MutableTensorView> into) {
+    absl::Span<const MutableTensorView> into,
+    absl::Span<const RowGradients> rows) {
+  std::vector<SummedRows> summed(rows.size());
+  std::vector<RowGradients> sums;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const RowGradients& of = rows[i];
+    RETURN_IF_ERROR(CheckRows(of.table, of.ids.size(), of.gradients.size()));
+    summed[i] =
+        SumEqualIds(of.ids, of.gradients, options_.tables[of.table].dim);
+    sums.push_back({of.table, summed[i].ids, summed[i].gradients});
+  }
+  return PushSummed(gradients, into, sums);
+}
+
+absl::StatusOr<PushResult> Client::PushSummed(
+    absl::Span<const TensorView> gradients,
+    absl::Span<const MutableTensorView> into,
+    absl::Span<const RowGradients> rows) {
   const absl::Time deadline = options_.clock->Now() + options_.max_wait;
+  const std::vector<int64_t> versions = std::exchange(row_versions_, {});
   ASSIGN_OR_RETURN(const std::unique_ptr<muster::Push> push,
-                   client_->BeginPush(++step_, /*round=*/0, gradients, into));
+                   client_->BeginPush(++step_, /*round=*/0, gradients, into,
+                                      /*versions=*/nullptr, {rows, versions}));
   while (true) {
     absl::StatusOr<PushResult> result = push->Finish();
     if (!push->may_resume() || options_.clock->Now() >= deadline) return result;

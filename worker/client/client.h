@@ -7,9 +7,18 @@
 //   while (ComputeGradient(w, &diff)) {
 //     RETURN_IF_ERROR(model->PushPull({diff}, {absl::MakeSpan(w)}).status());
 //   }
+//
+// Sparse tables have rows by 64-bit id, which are made as they are first pushed
+// to. With options.tables = {{"user", 8}}, in each step:
+//
+//   RETURN_IF_ERROR(model->PullRows(0, ids, absl::MakeSpan(rows)));
+//   ... compute from w and rows ...
+//   RETURN_IF_ERROR(model->PushPull({diff}, {absl::MakeSpan(w)},
+//                                   {{0, ids, row_diffs}}).status());
 #ifndef WORKER_CLIENT_CLIENT_H_
 #define WORKER_CLIENT_CLIENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,9 +37,11 @@
 #include "common/rpc/parameter_link.h"
 #include "common/tls/task_keys.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/table_rows.h"
 
 namespace muster {
 
@@ -54,6 +65,21 @@ class Client {
     std::vector<int64_t> shape;
   };
 
+  // A sparse table.
+  struct Table {
+    std::string name;
+    // Values of a row.
+    int64_t dim = 0;
+    // Of its rows; without a name it is Options.optimizer.
+    OptimizerSpec optimizer = {};
+    // The first values of a row: UNIFORM in [-scale, scale), or ZEROS.
+    InitialRows initial = UNIFORM;
+    float scale = 0.05f;
+    uint64_t seed = 0;
+    // Rows at most; who was updated longest ago goes first. 0: no limit.
+    int64_t max_rows = 0;
+  };
+
   struct Options {
     // "host:port" of each ps task, in the ClusterSpec's order.
     std::vector<std::string> ps_addresses;
@@ -62,8 +88,9 @@ class Client {
     // The worker's own ClusterSpec address, if the ps tasks' spec lists
     // workers.
     std::string worker_address;
-    // The same in every worker, as are the tensors and the placement.
+    // The same in every worker, as are the tensors, tables and the placement.
     OptimizerSpec optimizer;
+    std::vector<Table> tables;
     PlacementSpec placement;
     // Shared memory with ps tasks of this machine, TCP with others, gRPC where
     // there is neither; or one alone.
@@ -95,7 +122,8 @@ class Client {
       std::vector<std::unique_ptr<ParameterLink>> links);
 
   // Sets every parameter, one span a tensor, and its slots to their start
-  // values, whatever the ps tasks held before. For one worker.
+  // values, and empties every table, whatever the ps tasks held before. For one
+  // worker.
   absl::Status Initialize(absl::Span<const absl::Span<const float>> values);
   // Returns when another worker has initialized this model: the same tensors
   // and optimizer. Asks ten times a second. Errors: also DeadlineExceeded
@@ -107,17 +135,32 @@ class Client {
   absl::Status Pull(absl::Span<const absl::Span<float>> into);
   // Applies the update rule to every parameter, with one gradient a tensor;
   // returns when every ps task has. Computed from what was last pulled; the
-  // result's staleness is counted from there. Without an answer the same push
+  // result's staleness is counted from there. `rows` of tables, at most one
+  // element a table, are part of the same step; gradients of equal ids are
+  // added up in their order. Without an answer the same push
   // goes on until max_wait, and each ps task applies it once. Errors: also
   // FailedPrecondition if nothing was pulled since the model was initialized;
   // after Unavailable some ps tasks may have applied it, and others not.
   absl::StatusOr<PushResult> Push(
-      absl::Span<const absl::Span<const float>> gradients);
+      absl::Span<const absl::Span<const float>> gradients,
+      absl::Span<const RowGradients> rows = {});
   // Push and Pull in one round trip: `into` gets the parameters as they are
   // after this update. Errors: as both.
   absl::StatusOr<PushResult> PushPull(
       absl::Span<const absl::Span<const float>> gradients,
-      absl::Span<const absl::Span<float>> into);
+      absl::Span<const absl::Span<float>> into,
+      absl::Span<const RowGradients> rows = {});
+
+  // Reads rows of a table, by its index in Options.tables; a row that nobody
+  // has pushed to has its first values. Ids may repeat.
+  //   ids [n], into [n, dim].
+  // Errors: also InvalidArgument for a table or sizes that cannot be.
+  absl::Status PullRows(int table, absl::Span<const int64_t> ids,
+                        absl::Span<float> into);
+  // A step of these rows alone: no parameter has a gradient. As Push.
+  //   ids [n], gradients [n, dim].
+  absl::StatusOr<PushResult> PushRows(int table, absl::Span<const int64_t> ids,
+                                      absl::Span<const float> gradients);
 
   // The latest push's; 0 before the first.
   int64_t step() const { return step_; }
@@ -131,7 +174,15 @@ class Client {
 
   // The next step's push, with the answer's values `into`.
   absl::StatusOr<PushResult> PushStep(absl::Span<const TensorView> gradients,
-                                      absl::Span<const MutableTensorView> into);
+                                      absl::Span<const MutableTensorView> into,
+                                      absl::Span<const RowGradients> rows);
+  absl::StatusOr<PushResult> PushSummed(
+      absl::Span<const TensorView> gradients,
+      absl::Span<const MutableTensorView> into,
+      absl::Span<const RowGradients> rows);
+  std::vector<TableDef> MakeTables() const;
+  // InvalidArgument unless it is a table, and has so many values for its ids.
+  absl::Status CheckRows(int table, size_t ids, size_t values) const;
   absl::Status SetTensors(absl::Span<const Tensor> tensors);
   HelloRequest MakeHello(int ps_task) const;
   // One Hello, confirmed if an earlier start of this worker is known there.
@@ -155,6 +206,9 @@ class Client {
   const std::unique_ptr<ParameterClient> client_;
   std::vector<TensorDef> tensors_;
   std::vector<int64_t> sizes_;
+  // By ps task: the versions of the rows that were pulled since the last push;
+  // empty: none were.
+  std::vector<int64_t> row_versions_;
   uint64_t fingerprint_ = 0;
   int64_t step_ = 0;
   absl::Mutex mu_;  // for Pause

@@ -1,5 +1,6 @@
 #include "worker/client/client_model.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/codec/encoded_values.h"
@@ -11,6 +12,9 @@ namespace muster {
 namespace {
 
 constexpr absl::string_view kCountSlot = "t";
+
+// A row of a table: it fits into a part, and into memory with its slots.
+constexpr int64_t kMaxRowElements = 65536;
 
 // Frozen tensors are to have so much of their bytes.
 enum class FrozenHave { kAll, kNone };
@@ -78,6 +82,13 @@ absl::Status ClientModel::CheckIsWhole() const {
       "whole"));
 }
 
+absl::Status ClientModel::CheckHasNoTables(absl::string_view way) const {
+  if (tables.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(way, ": the model has a table, '", tables.front().name(),
+                   "'; wanted none, or the model without ", way));
+}
+
 void ClientModel::FillSlice(const PlannedSlice& slice,
                             TensorSlice* message) const {
   message->set_tensor(tensors[slice.tensor].name());
@@ -97,6 +108,33 @@ absl::Status ClientModel::CheckViews(
 absl::Status ClientModel::CheckGradients(
     absl::Span<const TensorView> views) const {
   return CheckViewSizes(*this, views, FrozenHave::kNone);
+}
+
+absl::Status ClientModel::CheckRows(int table, absl::string_view what,
+                                    size_t ids, size_t values) const {
+  const auto dim = static_cast<size_t>(tables[table].dim());
+  if (values == ids * dim) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("rows of '", tables[table].name(), "': ", ids, " ids and ",
+                   values, " ", what, "; wanted ", dim, " of these a row"));
+}
+
+absl::Status CheckTables(absl::Span<const TableDef> tables,
+                         absl::Span<const TensorDef> tensors) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const TensorDef& tensor : tensors) names.insert(tensor.name());
+  for (const TableDef& table : tables) {
+    if (table.dim() < 1 || table.dim() > kMaxRowElements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("table '", table.name(), "': dim is ", table.dim(),
+                       ", wanted 1 to ", kMaxRowElements));
+    }
+    if (names.insert(table.name()).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", table.name(),
+        "': a tensor or another table has this name; wanted one of its own"));
+  }
+  return absl::OkStatus();
 }
 
 int64_t BytesOnTheWay(const TransferPlan& plan, PartsOf parts,

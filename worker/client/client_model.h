@@ -1,6 +1,7 @@
 #ifndef WORKER_CLIENT_CLIENT_MODEL_H_
 #define WORKER_CLIENT_CLIENT_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "common/cluster/placement.h"
 #include "common/codec/codec.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/transfer_plan.h"
 
@@ -52,7 +54,10 @@ struct ClientModel {
   std::vector<TensorDef> tensors;  // in creation order
   Placement placement;
   TransferPlan plan;
-  std::vector<Fence> fences;  // by ps task
+  std::vector<TableDef> tables;  // by number
+  std::vector<Fence> fences;     // by ps task
+  // The bytes of a part that suit the way to each ps task.
+  std::vector<int64_t> part_bytes;
   // The ps task in this process, in all-reduce; else kNoShard.
   int own_shard = kNoShard;
   // Gradients are computed from values where the shards keep them, in no order
@@ -82,6 +87,10 @@ struct ClientModel {
   // FailedPrecondition naming those that do not.
   absl::Status CheckIsWhole() const;
 
+  // Checks that the model has no tables, whose rows `way` does not carry.
+  // Errors: InvalidArgument naming the first.
+  absl::Status CheckHasNoTables(absl::string_view way) const;
+
   // The sender and the fence of a message to a shard.
   template <typename Message>
   void FillHead(int shard, Message* message) const {
@@ -98,7 +107,17 @@ struct ClientModel {
   // The same, but that those of frozen tensors have no bytes.
   absl::Status CheckGradients(absl::Span<const TensorView> views) const;
   absl::Status CheckViews(absl::Span<const MutableTensorView> views) const;
+
+  // Checks that `ids` rows of a table, which is the model's, have so many
+  // values ("gradients"). Errors: InvalidArgument naming the table.
+  absl::Status CheckRows(int table, absl::string_view what, size_t ids,
+                         size_t values) const;
 };
+
+// Errors: InvalidArgument for a table that no ps task can have, or whose name
+// a tensor or another table has.
+absl::Status CheckTables(absl::Span<const TableDef> tables,
+                         absl::Span<const TensorDef> tensors);
 
 // Which values were pulled: a push of gradients that were computed from them
 // says so to each shard.

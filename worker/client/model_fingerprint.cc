@@ -31,13 +31,17 @@ class Fnv {
 }  // namespace
 
 uint64_t ModelFingerprint(absl::Span<const TensorDef> tensors,
-                          const OptimizerSpec& optimizer) {
+                          const OptimizerSpec& optimizer,
+                          absl::Span<const TableDef> tables) {
   Fnv fnv;
-  // Neither message has a map, so that its serialized form is one.
+  // None of these messages has a map, so that its serialized form is one.
   for (const TensorDef& tensor : tensors) {
     fnv.AddMessage(tensor.SerializeAsString());
   }
   fnv.AddMessage(optimizer.SerializeAsString());
+  for (const TableDef& table : tables) {
+    fnv.AddMessage(table.SerializeAsString());
+  }
   return fnv.hash();
 }
 

@@ -24,18 +24,6 @@ std::vector<std::vector<int64_t>> PartBytes(const TransferPlan& plan) {
   return bytes;
 }
 
-// The same for a push, which leaves frozen parts out.
-std::vector<std::vector<int64_t>> PushedPartBytes(const TransferPlan& plan) {
-  std::vector<std::vector<int64_t>> bytes = PartBytes(plan);
-  for (size_t shard = 0; shard < bytes.size(); ++shard) {
-    for (size_t part = 0; part < bytes[shard].size(); ++part) {
-      if (plan.parts[shard][part].is_pushed()) continue;
-      bytes[shard][part] = TransferWindow::kLeftOut;
-    }
-  }
-  return bytes;
-}
-
 std::string PushName(int64_t step) {
   return absl::StrCat("push of step ", step);
 }
@@ -88,6 +76,18 @@ absl::Status AddValues(const ClientModel& model, int tensor,
   return absl::OkStatus();
 }
 
+// Makes the rows of a push part of it, whose versions are known. Errors:
+// InvalidArgument.
+absl::Status AddRows(const RowPush& rows, Push::Options* push) {
+  const ClientModel& model = *push->model;
+  if (model.tables.empty() && rows.rows.empty()) return absl::OkStatus();
+  std::vector<int> of_tensors = model.plan.pushed_parts;
+  if (push->rows_alone) of_tensors.assign(of_tensors.size(), 0);
+  ASSIGN_OR_RETURN(push->rows,
+                   PushedRows::Cut(model, rows, push->versions, of_tensors));
+  return absl::OkStatus();
+}
+
 // The version on the only shard; 0 if it has nothing.
 int64_t VersionOf(const PulledVersions& versions) {
   const std::vector<int64_t>& parts = versions.parts.front();
@@ -98,7 +98,8 @@ int64_t VersionOf(const PulledVersions& versions) {
 
 ParameterClient::ParameterClient(
     Options options, std::vector<std::unique_ptr<ParameterLink>> links)
-    : pull_codec_(options.pull_codec),
+    : codec_(options.codec),
+      pull_codec_(options.pull_codec),
       encoder_(options.codec == nullptr
                    ? nullptr
                    : std::make_unique<PushEncoder>(options.codec,
@@ -118,6 +119,18 @@ void ParameterClient::ListNamespaces(int ps_task,
   shards_.link(ps_task).Call(kListNamespacesCall, {},
                              shards_.clock().Now() + kControlTimeout,
                              std::move(done));
+}
+
+absl::Status ParameterClient::SetModel(absl::Span<const TensorDef> tensors,
+                                       const Placement& placement,
+                                       absl::Span<const TableDef> tables) {
+  for (const Codec* const codec : {codec_, pull_codec_}) {
+    if (tables.empty() || codec == nullptr) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec '", codec->name(), "': the model has a table, '",
+        tables.front().name(), "', whose rows are float32; wanted no codec"));
+  }
+  return shards_.SetModel(tensors, placement, tables);
 }
 
 void ParameterClient::SetEpoch(int64_t model_epoch,
@@ -209,12 +222,20 @@ void ParameterClient::PullThen(absl::Span<const MutableTensorView> into,
             });
 }
 
+absl::StatusOr<std::vector<int64_t>> ParameterClient::PullRows(
+    absl::Span<const TableRows> rows, const StepToken& token) {
+  ASSIGN_OR_RETURN(PulledRows pulled, PullTableRows(&shards_, rows, token));
+  absl::MutexLock lock(&mu_);
+  pulled_row_bytes_ += pulled.bytes;
+  return std::move(pulled.versions);
+}
+
 // ---- Pushes -------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
     absl::Span<const MutableTensorView> into,
-    std::shared_ptr<const PulledVersions> versions) {
+    std::shared_ptr<const PulledVersions> versions, const RowPush& rows) {
   Push::Options push;
   push.model = shards_.model();
   if (versions == nullptr) {
@@ -222,7 +243,10 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
     versions = pulled_versions_;
   }
   const std::string what = PushName(step);
-  RETURN_IF_ERROR(Annotate(push.model->CheckGradients(gradients), what));
+  push.rows_alone = gradients.empty() && !rows.rows.empty() && round == 0;
+  if (!push.rows_alone) {
+    RETURN_IF_ERROR(Annotate(push.model->CheckGradients(gradients), what));
+  }
   if (!into.empty()) {
     RETURN_IF_ERROR(Annotate(push.model->CheckViews(into), what));
     push.into.assign(into.begin(), into.end());
@@ -233,6 +257,7 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
         absl::StrCat(what, ": nothing was pulled in this model epoch"));
   }
   push.versions = versions->parts;
+  RETURN_IF_ERROR(Annotate(AddRows(rows, &push), what));
   push.gradients.assign(gradients.begin(), gradients.end());
   push.step = step;
   push.round = round;
@@ -249,17 +274,17 @@ absl::StatusOr<std::unique_ptr<Push>> ParameterClient::MakePush(
 absl::StatusOr<std::unique_ptr<Push>> ParameterClient::BeginPush(
     int64_t step, int64_t round, absl::Span<const TensorView> gradients,
     absl::Span<const MutableTensorView> into,
-    std::shared_ptr<const PulledVersions> versions) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Push> made,
-                   MakePush(step, round, gradients, into, std::move(versions)));
-  made->Start(StartPush(made.get(), PushedPartBytes(made->model().plan),
-                        ShardGroup::PartsAre::kClosed));
+    std::shared_ptr<const PulledVersions> versions, const RowPush& rows) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Push> made,
+      MakePush(step, round, gradients, into, std::move(versions), rows));
+  made->Start(
+      StartPush(made.get(), made->PartBytes(), ShardGroup::PartsAre::kClosed));
   return made;
 }
 
 void ParameterClient::Resume(Push* push) {
-  push->Start(StartPush(push, push->Resume(PushedPartBytes(push->model().plan)),
-                        ShardGroup::PartsAre::kOpen));
+  push->Start(StartPush(push, push->Resume(), ShardGroup::PartsAre::kOpen));
 }
 
 std::shared_ptr<Transfer> ParameterClient::StartPush(
@@ -287,9 +312,10 @@ void ParameterClient::SettlePush(const StepToken& token) {
 
 absl::StatusOr<PushResult> ParameterClient::PushAndWait(
     int64_t step, absl::Span<const TensorView> gradients, int64_t round,
-    absl::Span<const MutableTensorView> into) {
+    absl::Span<const MutableTensorView> into, const RowPush& rows) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Push> push,
-                   BeginPush(step, round, gradients, into));
+                   BeginPush(step, round, gradients, into,
+                             /*versions=*/nullptr, rows));
   return push->Finish();
 }
 
@@ -298,6 +324,7 @@ absl::StatusOr<PushResult> ParameterClient::PushAndWait(
 absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters(
     InPlaceOrder order) {
   const std::shared_ptr<const ClientModel> model = shards_.model();
+  RETURN_IF_ERROR(model->CheckHasNoTables("parameters in place"));
   if (!model->sender.namespace_().empty()) {
     return absl::FailedPreconditionError(
         "map the parameters: only the default namespace's can be read in "
@@ -326,6 +353,7 @@ absl::StatusOr<ParametersInPlace> ParameterClient::MapParameters(
 
 absl::Status ParameterClient::KeepOnDevice(DeviceParameters* holder) {
   const std::shared_ptr<const ClientModel> model = shards_.model();
+  RETURN_IF_ERROR(model->CheckHasNoTables("parameters on a device"));
   if (shards_.size() != 1) {
     return absl::FailedPreconditionError(
         absl::StrCat("hold the parameters: they are on ", shards_.size(),

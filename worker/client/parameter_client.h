@@ -18,6 +18,7 @@
 #include "common/rpc/device_parameters.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/chief_client.h"
 #include "worker/client/client_model.h"
@@ -25,7 +26,10 @@
 #include "worker/client/pull.h"
 #include "worker/client/push.h"
 #include "worker/client/push_encoder.h"
+#include "worker/client/pushed_rows.h"
+#include "worker/client/row_pull.h"
 #include "worker/client/shard_group.h"
+#include "worker/client/table_rows.h"
 
 namespace muster {
 
@@ -106,12 +110,12 @@ class ParameterClient {
   // The namespaces that a ps task has; wants no Hello. As that.
   void ListNamespaces(int ps_task, ReplyCallback<ListNamespacesReply> done);
 
-  // The tensors, in creation order, and where they are. Errors:
-  // InvalidArgument.
+  // The tensors, in creation order, and where they are; and the tables, which
+  // are on every ps task, by number. Errors: InvalidArgument; also for tables
+  // with a codec.
   absl::Status SetModel(absl::Span<const TensorDef> tensors,
-                        const Placement& placement) {
-    return shards_.SetModel(tensors, placement);
-  }
+                        const Placement& placement,
+                        absl::Span<const TableDef> tables = {});
 
   // The fences of what follows. `ps_incarnations` by ps task. Parameters of
   // another epoch are owed no residual. With new fences the model is cut into
@@ -130,6 +134,20 @@ class ParameterClient {
   // The same without waiting; `done` on any thread.
   void PullThen(absl::Span<const MutableTensorView> into,
                 const StepToken& token, std::function<void(absl::Status)> done);
+
+  // Reads rows of tables into the caller's memory, a table at most once in
+  // `rows`; of a row that was never pushed to its first value. Asks the ps
+  // tasks that have some, and waits. The token is that of PullAndWait. Returns,
+  // by ps task, the version of the rows, for the push of what is computed from
+  // them; kNotAsked of one that has none of them. Errors: InvalidArgument for a
+  // table or sizes that cannot be, and those of a transfer.
+  absl::StatusOr<std::vector<int64_t>> PullRows(
+      absl::Span<const TableRows> rows, const StepToken& token = {});
+  // The bytes of rows that were pulled: ids and values.
+  int64_t pulled_row_bytes() const {
+    absl::MutexLock lock(&mu_);
+    return pulled_row_bytes_;
+  }
 
   // A pull whose tensors are awaited one by one, with the codec. It ends before
   // the client does. Errors: InvalidArgument; those of the transfer when it is
@@ -177,18 +195,23 @@ class ParameterClient {
   // its own. Only where updates are made at once (not in synchronous
   // replication). The memory is the client's until the end; after an error its
   // contents are a mixture.
+  // `rows` of tables are part of the step. Without gradients of any tensor (no
+  // views, and no round) the step has rows alone. Errors: also InvalidArgument
+  // for a table, ids or sizes that cannot be, and a repeated id.
   absl::StatusOr<PushResult> PushAndWait(
       int64_t step, absl::Span<const TensorView> gradients, int64_t round = 0,
-      absl::Span<const MutableTensorView> into = {});
+      absl::Span<const MutableTensorView> into = {}, const RowPush& rows = {});
 
   // A push whose gradients are still being computed: their memory is read when
   // they are released; so is `into` of a tensor its own memory until then. They
   // were computed from the values of `versions`; null: of those that came last.
-  // The push ends before the client does. Errors: as PushAndWait.
+  // The push ends before the client does. Rows leave with the last gradients.
+  // Errors: as PushAndWait.
   absl::StatusOr<std::unique_ptr<Push>> BeginPush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
       absl::Span<const MutableTensorView> into = {},
-      std::shared_ptr<const PulledVersions> versions = nullptr);
+      std::shared_ptr<const PulledVersions> versions = nullptr,
+      const RowPush& rows = {});
 
   // Sends the parts of a push whose Finish has failed for want of an answer,
   // and which no shard has said to have, again: as the same parts, of which
@@ -222,7 +245,7 @@ class ParameterClient {
   absl::StatusOr<std::unique_ptr<Push>> MakePush(
       int64_t step, int64_t round, absl::Span<const TensorView> gradients,
       absl::Span<const MutableTensorView> into,
-      std::shared_ptr<const PulledVersions> versions);
+      std::shared_ptr<const PulledVersions> versions, const RowPush& rows);
   std::shared_ptr<Transfer> StartPush(
       Push* push, const std::vector<std::vector<int64_t>>& part_bytes,
       ShardGroup::PartsAre parts);
@@ -238,10 +261,12 @@ class ParameterClient {
   }
 
   // Constant after construction.
+  const Codec* const codec_;
   const Codec* const pull_codec_;
 
   // Taken before the shards' own.
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  int64_t pulled_row_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // The versions of the values that came last; null, or of another model, if
   // none have in this epoch.
   std::shared_ptr<const PulledVersions> pulled_versions_ ABSL_GUARDED_BY(mu_);

@@ -12,13 +12,15 @@ namespace muster {
 
 Push::Push(Options options)
     : options_(std::move(options)),
-      released_(options_.model->tensors.size(), false),
+      released_(options_.model->tensors.size(), options_.rows_alone),
       end_(absl::UnknownError("not ended")) {
   ended_.emplace(options_.clock);
-  for (const std::vector<PlannedPart>& parts : options_.model->plan.parts) {
-    times_.emplace_back(parts.size());
+  const TransferPlan& plan = options_.model->plan;
+  for (size_t shard = 0; shard < plan.parts.size(); ++shard) {
+    const int of = static_cast<int>(shard);
+    times_.emplace_back(TensorParts(of) + RowPartsOf(of));
     std::vector<int>& missing = missing_.emplace_back();
-    for (const PlannedPart& part : parts) {
+    for (const PlannedPart& part : plan.parts[shard]) {
       missing.push_back(static_cast<int>(part.slices.size()));
     }
   }
@@ -55,6 +57,13 @@ void Push::ReleaseOthers() {
   for (size_t tensor = 0; tensor < released_.size(); ++tensor) {
     if (!released_[tensor]) Release(static_cast<int>(tensor));
   }
+  if (!options_.rows.has_value() || std::exchange(rows_released_, true)) return;
+  std::vector<PartId> parts;
+  ForEachPushed([&](int shard, int part) {
+    if (IsOfRows(shard, part)) parts.push_back({shard, part});
+  });
+  has_left_ = true;
+  transfer_->OpenParts(parts);
 }
 
 absl::StatusOr<PushResult> Push::Finish() {
@@ -65,8 +74,23 @@ absl::StatusOr<PushResult> Push::Finish() {
   return std::move(end_);
 }
 
-std::vector<std::vector<int64_t>> Push::Resume(
-    std::vector<std::vector<int64_t>> part_bytes) {
+std::vector<std::vector<int64_t>> Push::PartBytes() const {
+  std::vector<std::vector<int64_t>> bytes;
+  for (size_t i = 0; i < times_.size(); ++i) {
+    const int shard = static_cast<int>(i);
+    bytes.emplace_back(TensorParts(shard) + RowPartsOf(shard),
+                       TransferWindow::kLeftOut);
+  }
+  ForEachPushed([&](int shard, int part) {
+    bytes[shard][part] = IsOfRows(shard, part)
+                             ? RowsOf(shard, part).bytes
+                             : options_.model->plan.parts[shard][part].bytes;
+  });
+  return bytes;
+}
+
+std::vector<std::vector<int64_t>> Push::Resume() {
+  std::vector<std::vector<int64_t>> part_bytes = PartBytes();
   finished_ = may_resume_ = false;
   ended_.emplace(options_.clock);
   absl::MutexLock lock(&mu_);
@@ -92,21 +116,43 @@ PushPart Push::MakeHeader(const TransferWindow::Send& send) const {
   header.set_round(options_.round);
   if (options_.counts.steps() > 0) *header.mutable_counts() = options_.counts;
   header.set_learning_rate_factor(options_.learning_rate_factor);
-  const PlannedPart& part = model.plan.parts[send.shard][send.part];
-  header.set_part(part.pushed_as);
-  header.set_parts(model.plan.pushed_parts[send.shard]);
-  header.set_pulled_version(options_.versions[send.shard][send.part]);
-  header.set_wants_values(!options_.into.empty());
-  if (options_.values_codec != nullptr) {
-    header.set_values_codec(std::string(options_.values_codec->name()));
-  }
-  if (options_.encoded != nullptr) {
-    header.set_codec(std::string(options_.encoded->codec().name()));
-  }
-  for (const PlannedSlice& slice : part.slices) {
-    model.FillSlice(slice, header.add_slices());
+  const int of_tensors = PushedTensorParts(send.shard);
+  header.set_parts(of_tensors + RowPartsOf(send.shard));
+  header.set_pulled_version(PulledVersion(send.shard, send.part));
+  if (IsOfRows(send.shard, send.part)) {
+    header.set_is_rows(true);
+    header.set_part(of_tensors + send.part - TensorParts(send.shard));
+    options_.rows->parts.FillRuns(RowsOf(send.shard, send.part),
+                                  header.mutable_rows());
+  } else {
+    DescribeTensors(model.plan.parts[send.shard][send.part], &header);
   }
   return header;
+}
+
+void Push::DescribeTensors(const PlannedPart& part, PushPart* header) const {
+  header->set_part(part.pushed_as);
+  header->set_wants_values(!options_.into.empty());
+  if (options_.values_codec != nullptr) {
+    header->set_values_codec(std::string(options_.values_codec->name()));
+  }
+  if (options_.encoded != nullptr) {
+    header->set_codec(std::string(options_.encoded->codec().name()));
+  }
+  for (const PlannedSlice& slice : part.slices) {
+    options_.model->FillSlice(slice, header->add_slices());
+  }
+}
+
+std::optional<absl::Cord> Push::DataOf(Transfer* transfer,
+                                       const TransferWindow::Send& send) const {
+  if (!IsOfRows(send.shard, send.part)) {
+    return MakePinnedCord(transfer, PiecesOf(send));
+  }
+  // Copied now, since they are in another order there: the transfer does not
+  // end while this thread sends.
+  return options_.rows->parts.DataOf(RowsOf(send.shard, send.part),
+                                     options_.rows->columns);
 }
 
 std::vector<TensorView> Push::PiecesOf(const TransferWindow::Send& send) const {
@@ -128,7 +174,7 @@ std::vector<TensorView> Push::PiecesOf(const TransferWindow::Send& send) const {
 
 void Push::Send(ParameterLink* link, Transfer* transfer,
                 const TransferWindow::Send& send) {
-  std::optional<absl::Cord> data = MakePinnedCord(transfer, PiecesOf(send));
+  std::optional<absl::Cord> data = DataOf(transfer, send);
   if (!data.has_value()) return;
   {
     absl::MutexLock lock(&mu_);
@@ -139,7 +185,7 @@ void Push::Send(ParameterLink* link, Transfer* transfer,
     OnReply(send, reply, shared.get());
   };
   Frame<PushPart> request{MakeHeader(send), *std::move(data)};
-  if (options_.into.empty()) {
+  if (!WantsValues(send)) {
     return link->Push(std::move(request), send.deadline, on_reply);
   }
   const PlannedPart& part = options_.model->plan.parts[send.shard][send.part];
@@ -156,7 +202,7 @@ void Push::Send(ParameterLink* link, Transfer* transfer,
 void Push::OnReply(const TransferWindow::Send& send,
                    const absl::StatusOr<Frame<PushReply>>& reply,
                    Transfer* transfer) {
-  const bool wants_values = !options_.into.empty();
+  const bool wants_values = WantsValues(send);
   // After the end the memory is the caller's again, and once `done` was called
   // this is gone. Until then what was applied is counted.
   if (wants_values ? !transfer->Hold() : !transfer->HoldDone()) return;
@@ -184,21 +230,22 @@ absl::Status Push::Receive(const TransferWindow::Send& send,
 
 template <typename Visit>
 void Push::ForEachPushed(const Visit& visit) const {
-  const TransferPlan& plan = options_.model->plan;
-  for (size_t shard = 0; shard < plan.parts.size(); ++shard) {
-    for (size_t part = 0; part < plan.parts[shard].size(); ++part) {
-      if (!plan.parts[shard][part].is_pushed()) continue;
-      visit(static_cast<int>(shard), static_cast<int>(part));
+  for (size_t i = 0; i < options_.model->plan.parts.size(); ++i) {
+    const int shard = static_cast<int>(i);
+    const int parts = TensorParts(shard) + RowPartsOf(shard);
+    for (int part = 0; part < parts; ++part) {
+      if (IsPushed(shard, part)) visit(shard, part);
     }
   }
 }
 
 std::vector<int64_t> Push::OldestVersions() const {
   std::vector<int64_t> oldest(options_.versions.size(), 0);
+  std::vector<bool> has_one(oldest.size(), false);
   ForEachPushed([&](int shard, int part) {
-    const bool is_first =
-        options_.model->plan.parts[shard][part].pushed_as == 0;
-    const int64_t version = options_.versions[shard][part];
+    const int64_t version = PulledVersion(shard, part);
+    const bool is_first = !has_one[shard];
+    has_one[shard] = true;
     oldest[shard] = is_first ? version : std::min(oldest[shard], version);
   });
   return oldest;
@@ -214,7 +261,13 @@ std::shared_ptr<const PulledVersions> Push::NewVersions() const {
   versions->parts = options_.versions;
   ForEachPushed([&](int shard, int part) {
     mu_.AssertHeld();
-    versions->parts[shard][part] = times_[shard][part].new_version;
+    const int64_t version = times_[shard][part].new_version;
+    if (!IsOfRows(shard, part)) {
+      versions->parts[shard][part] = version;
+    } else if (options_.model->plan.parts[shard].front().slices.empty()) {
+      // That of a shard without tensors.
+      versions->parts[shard].front() = version;
+    }
   });
   return versions;
 }
@@ -235,7 +288,7 @@ void Push::Count(const TransferWindow::Send& send, const PushReply& reply) {
   // Sent again, a part may be answered twice.
   if (times.acknowledged.has_value()) return;
   times.acknowledged = options_.clock->Now();
-  if (options_.into.empty()) times.new_version = reply.version();
+  if (!WantsValues(send)) times.new_version = reply.version();
   staleness_sum_ += reply.staleness();
   result_.max_staleness =
       std::max<int64_t>(result_.max_staleness, reply.staleness());
@@ -267,30 +320,41 @@ absl::StatusOr<PushResult> Push::Conclude(const absl::Status& outcome,
   if (!owes_encoder_) TellEncoder(outcome);
   if (!outcome.ok()) return outcome;
   int parts = 0;
-  for (const int of_shard : options_.model->plan.pushed_parts) {
-    parts += of_shard;
-  }
+  ForEachPushed([&parts](int, int) { ++parts; });
   if (parts > 0) {
     result_.mean_staleness =
         static_cast<double>(staleness_sum_) / static_cast<double>(parts);
   }
-  const TransferPlan& plan = options_.model->plan;
-  const Codec* const codec =
-      options_.encoded == nullptr ? nullptr : &options_.encoded->codec();
-  result_.float32_bytes =
-      BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
-  result_.sent_bytes = BytesOnTheWay(plan, PartsOf::kPush, codec);
-  result_.others_bytes = BytesOnTheWay(plan, PartsOf::kPush, codec,
-                                       /*except=*/options_.model->own_shard);
+  CountSentBytes();
   result_.pulled_versions = OldestVersions();
   result_.new_versions = NewVersions();
   result_.sends = Sends();
   return std::move(result_);
 }
 
+void Push::CountSentBytes() {
+  const TransferPlan& plan = options_.model->plan;
+  const Codec* const codec =
+      options_.encoded == nullptr ? nullptr : &options_.encoded->codec();
+  if (!options_.rows_alone) {
+    result_.float32_bytes =
+        BytesOnTheWay(plan, PartsOf::kPush, /*codec=*/nullptr);
+    result_.sent_bytes = BytesOnTheWay(plan, PartsOf::kPush, codec);
+    result_.others_bytes = BytesOnTheWay(plan, PartsOf::kPush, codec,
+                                         /*except=*/options_.model->own_shard);
+  }
+  if (!options_.rows.has_value()) return;
+  // A process with a shard of its own has no tables.
+  const int64_t of_rows = options_.rows->parts.bytes();
+  result_.float32_bytes += of_rows;
+  result_.sent_bytes += of_rows;
+  result_.others_bytes += of_rows;
+}
+
 std::vector<SliceSend> Push::Sends() const {
   std::vector<SliceSend> sends;
   ForEachPushed([&](int shard, int part) {
+    if (IsOfRows(shard, part)) return;
     mu_.AssertHeld();
     const PartTimes& times = times_[shard][part];
     for (const PlannedSlice& slice :

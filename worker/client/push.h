@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -20,6 +21,8 @@
 #include "worker/client/client_model.h"
 #include "worker/client/encoded_parts.h"
 #include "worker/client/push_encoder.h"
+#include "worker/client/pushed_rows.h"
+#include "worker/client/row_parts.h"
 #include "worker/client/transfer.h"
 #include "worker/client/transfer_window.h"
 
@@ -56,7 +59,8 @@ struct PushResult {
   // else null.
   std::shared_ptr<const PulledVersions> new_versions;
   // The values' bytes, each part counted once: as they were sent, those of them
-  // that went to other processes than this one, and as float32.
+  // that went to other processes than this one, and as float32. Of rows their
+  // ids, too.
   int64_t sent_bytes = 0;
   int64_t others_bytes = 0;
   int64_t float32_bytes = 0;
@@ -88,6 +92,11 @@ class Push {
     // One a tensor, empty for a frozen one; not to change before the transfer's
     // end, but for those of parts that were not opened yet.
     std::vector<TensorView> gradients;
+    // The rows of a model with tables. Their parts come behind those of
+    // tensors.
+    std::optional<PushedRows> rows;
+    // No tensor has a gradient: the step has rows alone.
+    bool rows_alone = false;
     // Null without a codec, or else of `encoder`, which outlives the transfer.
     std::shared_ptr<EncodedParts> encoded;
     PushEncoder* encoder = nullptr;
@@ -130,7 +139,7 @@ class Push {
   // Some part has been released whole.
   bool has_left() const { return has_left_; }
 
-  // Releases all that were not.
+  // Releases all that were not, and the rows.
   void ReleaseOthers();
 
   // The same, and waits for the end: as PushAndWait. Once, and once after each
@@ -148,10 +157,11 @@ class Push {
   void Start(std::shared_ptr<Transfer> transfer) {
     transfer_ = std::move(transfer);
   }
-  // Before the Start of another transfer: `part_bytes`, those of the first, but
-  // without the parts that a shard has said to have. REQUIRES: may_resume().
-  std::vector<std::vector<int64_t>> Resume(
-      std::vector<std::vector<int64_t>> part_bytes);
+  // The parts of the transfer, [ps task][part].
+  std::vector<std::vector<int64_t>> PartBytes() const;
+  // Before the Start of another transfer. Returns the parts of that one: those
+  // that no shard has said to have. REQUIRES: may_resume().
+  std::vector<std::vector<int64_t>> Resume();
   // Sends one part of `transfer` over `link`; Transfer::SendFunction.
   void Send(ParameterLink* link, Transfer* transfer,
             const TransferWindow::Send& send);
@@ -173,11 +183,49 @@ class Push {
     int64_t new_version = 0;
   };
 
-  // Calls visit(shard, part) for each part that is no frozen one.
+  // The parts of tensors, frozen ones too, are before those of rows.
+  int TensorParts(int shard) const {
+    return static_cast<int>(options_.model->plan.parts[shard].size());
+  }
+  // Those of them that are pushed.
+  int PushedTensorParts(int shard) const {
+    return options_.rows_alone ? 0 : options_.model->plan.pushed_parts[shard];
+  }
+  int RowPartsOf(int shard) const {
+    return options_.rows.has_value()
+               ? static_cast<int>(options_.rows->parts.of(shard).size())
+               : 0;
+  }
+  bool IsOfRows(int shard, int part) const {
+    return part >= TensorParts(shard);
+  }
+  bool IsPushed(int shard, int part) const {
+    return IsOfRows(shard, part) ||
+           (!options_.rows_alone &&
+            options_.model->plan.parts[shard][part].is_pushed());
+  }
+  // REQUIRES: IsOfRows.
+  const RowParts::Part& RowsOf(int shard, int part) const {
+    return options_.rows->parts.of(shard)[part - TensorParts(shard)];
+  }
+  int64_t PulledVersion(int shard, int part) const {
+    return IsOfRows(shard, part) ? options_.rows->versions[shard]
+                                 : options_.versions[shard][part];
+  }
+  // Whether the answer to a part is to bring the new values.
+  bool WantsValues(const TransferWindow::Send& send) const {
+    return !options_.into.empty() && !IsOfRows(send.shard, send.part);
+  }
+
+  // Calls visit(shard, part) for each part that is pushed.
   template <typename Visit>
   void ForEachPushed(const Visit& visit) const;
   PushPart MakeHeader(const TransferWindow::Send& send) const;
-  // Where the bytes of one part lie.
+  void DescribeTensors(const PlannedPart& part, PushPart* header) const;
+  // The bytes of one part; none if the transfer has ended.
+  std::optional<absl::Cord> DataOf(Transfer* transfer,
+                                   const TransferWindow::Send& send) const;
+  // Where those of tensors lie.
   std::vector<TensorView> PiecesOf(const TransferWindow::Send& send) const;
   void OnReply(const TransferWindow::Send& send,
                const absl::StatusOr<Frame<PushReply>>& reply,
@@ -190,6 +238,7 @@ class Push {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The encoder waits for the end of a push that nobody has resumed.
   void GiveUp();
+  void CountSentBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // As PushResult::pulled_versions.
   std::vector<int64_t> OldestVersions() const;
   std::vector<SliceSend> Sends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -208,6 +257,7 @@ class Push {
   // Slices of each part whose tensors are not released, [ps task][part].
   std::vector<std::vector<int>> missing_;
   bool has_left_ = false;
+  bool rows_released_ = false;
   bool finished_ = false;
   bool may_resume_ = false;
 

@@ -52,24 +52,34 @@ ShardGroup::~ShardGroup() {
   mu_.Await(absl::Condition(this, &ShardGroup::HasNoTransfers));
 }
 
-absl::StatusOr<TransferPlan> ShardGroup::Plan(
-    absl::Span<const TensorDef> tensors, const Placement& placement) const {
-  std::vector<int64_t> part_bytes;
+absl::Status ShardGroup::Plan(ClientModel* model) const {
+  model->part_bytes.clear();
   for (const std::unique_ptr<ParameterLink>& link : links_) {
-    part_bytes.push_back(options_.max_part_bytes > 0 ? options_.max_part_bytes
-                                                     : link->best_part_bytes());
+    model->part_bytes.push_back(options_.max_part_bytes > 0
+                                    ? options_.max_part_bytes
+                                    : link->best_part_bytes());
   }
-  return PlanTransfer(tensors, placement, part_bytes);
+  ASSIGN_OR_RETURN(model->plan, PlanTransfer(model->tensors, model->placement,
+                                             model->part_bytes));
+  if (model->tables.empty()) return absl::OkStatus();
+  // Rows are on every shard, which wants every token and tells its version: a
+  // pull asks those without tensors for that alone.
+  for (std::vector<PlannedPart>& parts : model->plan.parts) {
+    if (parts.empty()) parts.emplace_back();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ShardGroup::SetModel(absl::Span<const TensorDef> tensors,
-                                  const Placement& placement) {
-  ASSIGN_OR_RETURN(TransferPlan plan, Plan(tensors, placement));
+                                  const Placement& placement,
+                                  absl::Span<const TableDef> tables) {
+  RETURN_IF_ERROR(CheckTables(tables, tensors));
   auto next = std::make_shared<ClientModel>(*model());
   next->sender = options_.sender;
   next->tensors.assign(tensors.begin(), tensors.end());
   next->placement = placement;
-  next->plan = std::move(plan);
+  next->tables.assign(tables.begin(), tables.end());
+  RETURN_IF_ERROR(Plan(next.get()));
   next->own_shard = options_.own_shard;
   next->fences.resize(size());
   next->in_place = false;
@@ -92,9 +102,8 @@ bool ShardGroup::SetEpoch(int64_t model_epoch,
   const bool is_new = !SameFences(*next, *model());
   if (is_new) {
     // The shards know no step of these fences.
-    absl::StatusOr<TransferPlan> plan = Plan(next->tensors, next->placement);
-    assert(plan.ok());
-    next->plan = *std::move(plan);
+    [[maybe_unused]] const absl::Status planned = Plan(next.get());
+    assert(planned.ok());
   }
   absl::MutexLock lock(&mu_);
   model_ = std::move(next);

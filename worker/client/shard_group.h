@@ -21,6 +21,7 @@
 #include "common/cluster/placement.h"
 #include "common/rpc/parameter_link.h"
 #include "proto/parameter_service.pb.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/client_model.h"
 #include "worker/client/link/timer_queue.h"
@@ -69,7 +70,8 @@ class ShardGroup {
 
   // See ParameterClient::SetModel.
   absl::Status SetModel(absl::Span<const TensorDef> tensors,
-                        const Placement& placement);
+                        const Placement& placement,
+                        absl::Span<const TableDef> tables = {});
   // See ParameterClient::SetEpoch. Returns whether the fences are new.
   bool SetEpoch(int64_t model_epoch,
                 absl::Span<const uint64_t> ps_incarnations);
@@ -100,9 +102,8 @@ class ShardGroup {
       const std::vector<int64_t>& bytes = {});
 
  private:
-  // Cuts tensors as options_ and the links want it. Errors: InvalidArgument.
-  absl::StatusOr<TransferPlan> Plan(absl::Span<const TensorDef> tensors,
-                                    const Placement& placement) const;
+  // Cuts the model as options_ and the links want it. Errors: InvalidArgument.
+  absl::Status Plan(ClientModel* model) const;
   // Twice a second while there are transfers: says which shards are silent.
   void LookLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LookForSilence();

@@ -129,18 +129,18 @@ class OtherCheckpointTest : public CheckpointDamageTest {
 };
 
 TEST_F(OtherCheckpointTest, AnEditedManifestIsNotTakenForANewerOne) {
-  Edit("format_version: 4", "format_version: 8");
+  Edit("format_version: 4", "format_version: 9");
   ExpectFallback(kManifestFile, "CRC in the manifest's last line");
 }
 
 TEST_F(OtherCheckpointTest, ANewerFormatIsNamedAndNotPassedOver) {
   const CheckpointManifest manifest = ExampleManifest(2);
-  fs_.SetContents(PathOf(2, kManifestFile), *FormatManifest(manifest, 8));
+  fs_.SetContents(PathOf(2, kManifestFile), *FormatManifest(manifest, 9));
   EXPECT_THAT(CheckpointReader::OpenNewest(&fs_, kDir),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr(PathOf(2, kManifestFile)),
-                             HasSubstr("format version 8"),
-                             HasSubstr("reads up to 7"))));
+                             HasSubstr("format version 9"),
+                             HasSubstr("reads up to 8"))));
 }
 
 TEST_F(OtherCheckpointTest, TheFirstFormatIsRead) {

@@ -100,6 +100,14 @@ class WatchedFileSystem : public FileSystem {
       RETURN_IF_ERROR(watch_->Before("append"));
       return file_->Append(data);
     }
+    absl::Status WriteAt(int64_t offset, absl::string_view data) override {
+      const size_t torn = watch_->Torn(data.size());
+      if (torn > 0) {
+        RETURN_IF_ERROR(file_->WriteAt(offset, data.substr(0, torn)));
+      }
+      RETURN_IF_ERROR(watch_->Before("write"));
+      return file_->WriteAt(offset, data);
+    }
     absl::Status Sync() override {
       RETURN_IF_ERROR(watch_->Before("fsync"));
       return watch_->Skips(path_) ? absl::OkStatus() : file_->Sync();

@@ -1,6 +1,7 @@
 #include "common/checkpoint/manifest.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
@@ -8,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
+#include "tests/common/checkpoint/table_fixture.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -112,23 +114,23 @@ TEST(ManifestTest, ReadsTheFormatThatKnowsFilesAlone) {
 TEST(ManifestTest, NamesANewerFormat) {
   CheckpointManifest manifest = ExampleManifest(4);
   manifest.set_muster_version("9.1");
-  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 8)),
+  EXPECT_THAT(ParseManifest(*FormatManifest(manifest, 9)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("format version 8"), HasSubstr("9.1"),
-                             HasSubstr("up to 7"))));
+                       AllOf(HasSubstr("format version 9"), HasSubstr("9.1"),
+                             HasSubstr("up to 8"))));
 }
 
 // Fields, values and types that no parser of this program takes.
 TEST(ManifestTest, ANewerFormatIsNamedWhateverItHolds) {
   const std::string texts[] = {
-      "format_version: 8\nlease { holder: \"a\" until: 3 }\n",
-      "format_version: 8\nseed: \"a text now\"\n",
-      "format_version: 8\nparameters { kind: KIND_OF_LATER }\n",
-      "format_version: 8\nsyntax of later <<< }\n"};
+      "format_version: 9\nlease { holder: \"a\" until: 3 }\n",
+      "format_version: 9\nseed: \"a text now\"\n",
+      "format_version: 9\nparameters { kind: KIND_OF_LATER }\n",
+      "format_version: 9\nsyntax of later <<< }\n"};
   for (const std::string& text : texts) {
     EXPECT_THAT(ParseManifest(WithCrcLine(text)),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("format version 8")))
+                         HasSubstr("format version 9")))
         << text;
     EXPECT_THAT(ParseManifest(text), StatusIs(absl::StatusCode::kDataLoss))
         << text;
@@ -214,6 +216,60 @@ TEST(CheckCompatibleTest, AnotherSetOfFrozenOnesWantsAnotherTrainDir) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr(parameters[0].name()),
                              HasSubstr("(frozen)"), HasSubstr("--init_from"))));
+}
+
+CheckpointManifest WithTables(const std::vector<TableDef>& tables) {
+  CheckpointManifest manifest = ExampleParsed();
+  for (const TableDef& table : tables) {
+    *manifest.add_tables() = MakeSavedTable(table, 3);
+  }
+  return manifest;
+}
+
+absl::Status CheckTables(const std::vector<TableDef>& saved,
+                         const std::vector<TableDef>& tables) {
+  return CheckCompatible(WithTables(saved), ExampleParameters(),
+                         Optimizer("adam"), tables);
+}
+
+TEST(CheckCompatibleTest, TablesInAnyOrderWithOtherSettings_AreTaken) {
+  std::vector<TableDef> tables = {MakeTable("user", 8), MakeTable("item", 4)};
+  const std::vector<TableDef> saved = {tables[1], tables[0]};
+  tables[0].set_max_rows(7);
+  tables[0].set_scale(0.5f);
+  EXPECT_THAT(CheckTables(saved, tables), IsOk());
+}
+
+TEST(CheckCompatibleTest, AnotherTable_IsNamedWithDimOrRule) {
+  const std::vector<TableDef> saved = {MakeTable("user", 8)};
+  const std::vector<std::pair<std::vector<TableDef>, std::string>> cases = {
+      {{MakeTable("user", 4)}, "rows of 4 with rule 'adagrad'"},
+      {{MakeTable("user", 8, "ftrl")}, "rows of 8 with rule 'ftrl'"},
+      {{MakeTable("user", 8), MakeTable("item", 4)},
+       "the checkpoint no such table"},
+      {{}, "the model has no such table"},
+  };
+  for (const auto& [tables, says] : cases) {
+    EXPECT_THAT(
+        CheckTables(saved, tables),
+        StatusIs(absl::StatusCode::kFailedPrecondition,
+                 AllOf(HasSubstr(tables.size() == 2 ? "'item'" : "'user'"),
+                       HasSubstr(says))));
+  }
+  EXPECT_THAT(CheckTables(saved, {MakeTable("customer", 8)}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("table 'customer'")));
+}
+
+TEST(ManifestTest, Format8_IsOfTablesAlone) {
+  CheckpointManifest manifest = ExampleManifest(1);
+  manifest.mutable_ledger();
+  EXPECT_EQ(FormatVersionOf(manifest), 7);
+  *manifest.add_tables() = MakeSavedTable(MakeTable("user", 8), 3);
+  EXPECT_EQ(FormatVersionOf(manifest), 8);
+  const auto read = ParseManifest(*FormatManifest(manifest));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->tables(0).rows(), 3);
 }
 
 TEST(CheckCompatibleTest, NamesBothKindsAndBothOptimizers) {

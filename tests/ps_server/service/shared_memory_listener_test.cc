@@ -26,7 +26,9 @@
 #include "ps_server/caller/caller.h"
 #include "ps_server/service/shard_server.h"
 #include "tests/common/shared_memory/open_descriptors.h"
+#include "tests/ps_server/shard/row_shard.h"
 #include "tests/ps_server/shard/shard_requests.h"
+#include "tests/testing/await_reply.h"
 #include "tests/testing/status_matchers.h"
 
 namespace muster {
@@ -51,10 +53,16 @@ class RawWorker {
     requests_.Publish(entry);
     RingBell(peer_.socket);
   }
-  void Send(uint32_t slot, DataMethod method, const std::string& message) {
-    WriteSlot({message, absl::Cord()}, peer_.segment.data(), slot);
+  void Send(uint32_t slot, DataMethod method, const std::string& message,
+            const absl::Cord& data = absl::Cord()) {
+    WriteSlot({message, data}, peer_.segment.data(), slot);
     Send({slot, static_cast<uint32_t>(method),
-          static_cast<uint32_t>(message.size()), 0, kTimeoutMs});
+          static_cast<uint32_t>(message.size()),
+          static_cast<uint32_t>(data.size()), kTimeoutMs});
+  }
+  // The data of a slot.
+  const float* DataOfSlot(uint32_t slot) {
+    return reinterpret_cast<const float*>(DataOf(peer_.segment.data(), slot));
   }
 
   // The status of the next answer; none if the ps hung up.
@@ -121,6 +129,19 @@ class MeddlingClock : public MonotonicClock {
  private:
   mutable bool has_meddled_ = false;
 };
+
+// Makes a READY model of the table "user" of rows [3], first zeros.
+void MakeTableOn(ShardServer* shard, const Sender& sender) {
+  const auto call = [shard](const auto& row, const auto& request) {
+    EXPECT_THAT(AwaitCall(*shard, row, request, absl::InfiniteFuture()),
+                IsOk());
+  };
+  TableDef table = MakeTable("user", 3);
+  table.set_initial(ZEROS);
+  call(kHelloCall, MakeHello(sender));
+  call(kDefineCall, MakeDefineTables(sender, {table}));
+  call(kSealCall, MakeSeal(sender));
+}
 
 class SharedMemoryListenerTest : public testing::Test {
  protected:
@@ -453,6 +474,23 @@ TEST_F(SharedMemoryListenerTest, AnswersAfterTheWorkersEndGoNowhere) {
   }
   AwaitConnections(0);
   ExpectServes();
+}
+
+TEST_F(SharedMemoryListenerTest, ValuesOfRows_TakeThePlaceOfTheirIds) {
+  const Sender sender = MakeSender(0, 100);
+  MakeTableOn(&shard_, sender);
+  RawWorker worker = Connect();
+  const auto push =
+      MakeRowPush(sender, 1, {{"user", {8, 9}, {-1, -2, -3, -4, -5, -6}}});
+  worker.Send(0, DataMethod::kPush, push.header.SerializeAsString(), push.data);
+  ASSERT_THAT(*worker.Await(), IsOk());
+  const auto pull = MakePullRows(sender, {{"user", {9, 7, 8}, {}}});
+  worker.Send(1, DataMethod::kPullRows, pull.header.SerializeAsString(),
+              pull.data);
+  ASSERT_THAT(*worker.Await(), IsOk());
+  const float* const values = worker.DataOfSlot(1);
+  EXPECT_THAT(std::vector<float>(values, values + 9),
+              testing::ElementsAre(4, 5, 6, 0, 0, 0, 1, 2, 3));
 }
 
 }  // namespace

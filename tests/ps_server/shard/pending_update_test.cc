@@ -24,6 +24,7 @@ class FakeApplier : public PartApplier {
     ADD_FAILURE();
     return false;
   }
+  void ApplyRows(const CheckedRows&, double) override { ADD_FAILURE(); }
   void CountUpdate() override { FAIL(); }
   void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
                      BlockGradient gradient) override {

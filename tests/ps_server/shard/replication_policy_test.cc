@@ -25,6 +25,7 @@ class FakeApplier : public PartApplier {
                      BlockGradient /*gradient*/) override {
     ADD_FAILURE() << "a mean in a mode that has none";
   }
+  void ApplyRows(const CheckedRows&, double) override { ADD_FAILURE(); }
   void CountUpdate() override { ++updates; }
   std::vector<int64_t> steps;
   std::vector<double> rate_factors;

@@ -546,6 +546,7 @@ TEST(SyncPolicyOnAnEmptyShardTest, FollowsEveryToken) {
                        BlockGradient) override {
       FAIL();
     }
+    void ApplyRows(const CheckedRows&, double) override { ADD_FAILURE(); }
     void CountUpdate() override { FAIL(); }
   } applier;
   const StepToken token = MakeToken(9, {MakeChosen(MakeSender(1, 1), 4)});

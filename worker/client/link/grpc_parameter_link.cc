@@ -58,6 +58,13 @@ void GrpcParameterLink::Push(Frame<PushPart> request, absl::Time deadline,
             deadline, std::move(done));
 }
 
+void GrpcParameterLink::PullRows(Frame<PullRowsRequest> request,
+                                 absl::Time deadline,
+                                 ReplyCallback<Frame<PullRowsReply>> done) {
+  SendFrame(&data_, kPullRowsCall, EncodeFrame(request.header, request.data),
+            deadline, std::move(done));
+}
+
 void GrpcParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                      absl::Time deadline,
                                      ReplyCallback<Frame<SnapshotPart>> done) {

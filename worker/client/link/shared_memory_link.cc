@@ -351,6 +351,14 @@ void SharedMemoryLink::PushTo(std::shared_ptr<ValuePlace> place,
                  SayIfAnswered(std::move(done)));
 }
 
+void SharedMemoryLink::PullRows(Frame<PullRowsRequest> request,
+                                absl::Time deadline,
+                                ReplyCallback<Frame<PullRowsReply>> done) {
+  if (CallMemory(DataMethod::kPullRows, request, deadline, &done)) return;
+  other_->PullRows(std::move(request), deadline,
+                   SayIfAnswered(std::move(done)));
+}
+
 void SharedMemoryLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<Frame<SnapshotPart>> done) {

@@ -58,6 +58,8 @@ class SharedMemoryLink : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
+  void PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                ReplyCallback<Frame<PullRowsReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
   // Values that come through memory are given where they lie in it.

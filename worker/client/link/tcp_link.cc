@@ -227,6 +227,20 @@ void TcpLink::PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
   });
 }
 
+void TcpLink::PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                       ReplyCallback<Frame<PullRowsReply>> done) {
+  Begin([this, request = std::move(request), deadline,
+         done = std::move(done)](const Way& way) mutable {
+    if (!way.missing.ok()) return done(Missing(way.missing));
+    if (way.tcp == nullptr) {
+      return other_->PullRows(std::move(request), deadline, std::move(done));
+    }
+    way.tcp->Call({DataMethod::kPullRows, request.header.SerializeAsString(),
+                   std::move(request.data), nullptr},
+                  deadline, Parsing<Frame<PullRowsReply>>(std::move(done)));
+  });
+}
+
 void TcpLink::ReadSnapshot(const ReadSnapshotRequest& request,
                            absl::Time deadline,
                            ReplyCallback<Frame<SnapshotPart>> done) {

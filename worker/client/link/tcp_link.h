@@ -26,8 +26,9 @@
 
 namespace muster {
 
-// A ParameterLink whose messages with tensors (Load, Pull, Push, ReadSnapshot)
-// go over a TCP connection of their own; the rest goes over another link. The
+// A ParameterLink whose messages with tensors (Load, Pull, Push, PullRows,
+// ReadSnapshot) go over a TCP connection of their own; the rest goes over
+// another link. The
 // first of them connects, and those that come meanwhile wait for it, some
 // seconds past their deadline in the worst case. Without a connection tensors
 // go over the other link, too, and it is tried again after pauses; where TCP is
@@ -74,6 +75,8 @@ class TcpLink : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
+  void PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                ReplyCallback<Frame<PullRowsReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
   void PullTo(std::shared_ptr<ValuePlace> place, const PullRequest& request,

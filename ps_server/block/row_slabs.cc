@@ -1,0 +1,58 @@
+#include "ps_server/block/row_slabs.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// Of floats, unless one row has more.
+constexpr int64_t kMaxSlabBytes = int64_t{1} << 20;
+
+}  // namespace
+
+RowSlabs::RowSlabs(int64_t floats_per_row) : floats_(floats_per_row) {
+  const int64_t row = floats_ * static_cast<int64_t>(sizeof(float));
+  while (shift_ > 0 && (row << shift_) > kMaxSlabBytes) --shift_;
+  mask_ = (uint32_t{1} << shift_) - 1;
+  // What follows is aligned to 8 bytes.
+  row_bytes_ = ((row << shift_) + 7) / 8 * 8;
+}
+
+int64_t RowSlabs::SlabsWith(int64_t more) const {
+  const int64_t needed = (rows_ + more + mask_) >> shift_;
+  return std::max(needed, static_cast<int64_t>(slabs_.size()));
+}
+
+int64_t RowSlabs::BytesWith(int64_t more) const {
+  return SlabsWith(more) * slab_bytes();
+}
+
+bool RowSlabs::Reserve(int64_t rows) {
+  if (rows > int64_t{kNone} - rows_) return false;
+  const auto slabs = static_cast<size_t>(SlabsWith(rows));
+  while (slabs_.size() < slabs) {
+    std::optional<AlignedBuffer> slab = AlignedBuffer::TryCreate(slab_bytes());
+    if (!slab.has_value()) return false;
+    slabs_.push_back(*std::move(slab));
+  }
+  return true;
+}
+
+uint32_t RowSlabs::Add(int64_t id) {
+  const uint32_t row = free_ == kNone ? used_++ : free_;
+  if (row == free_) free_ = (*this)[row].after;
+  (*this)[row] = Row();
+  (*this)[row].id = id;
+  ++rows_;
+  return row;
+}
+
+void RowSlabs::Remove(uint32_t row) {
+  (*this)[row].after = free_;
+  free_ = row;
+  --rows_;
+}
+
+}  // namespace muster
