@@ -85,12 +85,14 @@ full_targets=(
   //tests/full:slurm_test
   //tests/full:ssh_test
   //tests/full:torch_benchmark_test
+  //tests/full:torch_tables_test
   //tests/full:torch_training_test
   //tests/full:typing_test
   //tests/worker/model:resnet_float64_test
   //tests/worker/python:torch_optimizer_test
   //tests/worker/python:torch_overlap_test
   //tests/worker/python:torch_shard_test
+  //tests/worker/python:torch_tables_test
 )
 if [ -n "$full" ]; then
   arguments+=(--nocache_test_results --test_output=all --test_timeout=3600)

@@ -53,6 +53,11 @@ class PythonExamplesTest(harness.TestCase):
         self.assertGreater(alone, 0.95)
         self.assertGreater(two, alone - 0.015)
 
+    def test_deepfm(self):
+        alone, two = self.compare("deepfm")
+        self.assertGreater(alone, 0.85)
+        self.assertGreater(two, alone - 0.015)
+
     def test_transformer_on_the_king_james_text(self):
         alone, two = self.compare("transformer", "--width=64", "--layers=2",
                                   "--characters=500000", "--epochs=3")

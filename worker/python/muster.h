@@ -44,8 +44,10 @@ enum {
   /* A call in the child of a fork. Its muster_await says MUSTER_OVER, its
    * muster_close frees nothing and returns 1. */
   MUSTER_ERROR_FORKED = 6,
-  /* No error: a reader's call has come to its timeout; make it again. */
+  /* No error: the call has come to its timeout; make it again. */
   MUSTER_NOT_YET = 7,
+  /* No error: the job is over for this worker, and no rows can be read. */
+  MUSTER_JOB_OVER = 8,
 };
 
 /* The state of a job as muster_await finds it. */
@@ -110,7 +112,7 @@ typedef struct muster_task {
 /* "0.1.0", and the version of this interface, which a caller compares with the
  * one that it was written for. */
 const char* muster_version(void);
-#define MUSTER_ABI 3
+#define MUSTER_ABI 4
 int muster_abi(void);
 
 /* The words of this thread's last error; "" if there was none. Valid until its
@@ -153,6 +155,30 @@ int muster_push(muster_job* job, const float* const* gradients,
  * thread, if muster_push comes after its return. REQUIRES: MUSTER_STEP. */
 int muster_push_tensor(muster_job* job, int tensor, const float* gradient,
                        const muster_report* report);
+
+/* Sparse tables: rows of float32 by 64-bit ids, made as they are first pushed
+ * to. Tables are numbered as ProgramSpec.table has them.
+ *
+ * Reads the rows of `ids`, which may repeat, into values [count, dim]; one that
+ * is not there has its first values, and is not made. Waits for about so long
+ * at most. Returns a kind of error, MUSTER_NOT_YET and MUSTER_JOB_OVER among
+ * them; after the former the next call has the same arguments. REQUIRES:
+ * MUSTER_STEP. */
+int muster_pull_rows(muster_job* job, int table, const int64_t* ids,
+                     int64_t count, float* values, int timeout_ms);
+
+/* Gives gradients [count, dim] of the rows of `ids`, each once, which are of
+ * the step that the next muster_push gives; one call a table and step. What no
+ * step pushes stays as it is. Both are read as long as muster_push's memory.
+ * Returns a kind of error. REQUIRES: MUSTER_STEP. */
+int muster_push_rows(muster_job* job, int table, const int64_t* ids,
+                     int64_t count, const float* gradients);
+
+/* Writes the first values of rows, [count, dim], of a table that the text of a
+ * TableDef (proto/table.proto) defines. Starts nothing. Returns a kind of
+ * error. */
+int muster_first_rows(const char* table_def, const int64_t* ids, int64_t count,
+                      float* values);
 
 /* Takes no more steps: with signal 0 this worker is done, and the chief ends
  * the job when all are; else as the signal of a worker (drain; the chief saves
@@ -201,6 +227,11 @@ int muster_read_tensors(muster_reader* reader, int timeout_ms,
  * muster_read_tensors. REQUIRES: muster_read_tensors has returned MUSTER_OK. */
 int muster_read_values(muster_reader* reader, int timeout_ms,
                        float* const* values);
+
+/* The tables of the job, whose rows a reader does not read; valid until the
+ * next call. REQUIRES: muster_read_tensors has returned MUSTER_OK. */
+int muster_read_tables(muster_reader* reader, const char* const** names,
+                       int* count);
 
 int muster_read_close(muster_reader* reader);
 

@@ -44,12 +44,21 @@ class FakeJob:
         self.names = []
         self.states = []
         self.arguments = None
+        # Of sparse tables: rows and their rules by (table, id); the distinct
+        # ids of each pull, in order.
+        self.tables = {}
+        self.table_rules = {}
+        self.table_rows = {}
+        self.pulls = []
+        self.row_pushes = []
+        self.ends_in_pull = False
 
     def start(self, tensors, rule, **arguments):
         assert not self.is_started
         self.is_started = True
         self.arguments = arguments
         self.rule = rule
+        self.tables = dict(arguments["tables"])
         self.names = [t[0] for t in tensors]
         self.states = [t[0] for t in tensors if t[2]]
         self._memory = [array_at(t[3], tuple(t[1])) for t in tensors]
@@ -97,7 +106,45 @@ class FakeJob:
             if index not in self.early:
                 self._apply(index, gradient, rate_factor)
         self.early = {}
+        for table, ids, row_gradients in self.row_pushes:
+            for row, gradient in zip(ids.tolist(), row_gradients):
+                self._apply_row(table, row, gradient, rate_factor)
+        self.row_pushes = []
         self._is_wanted = False
+
+    # ---- Sparse tables ------------------------------------------------------
+    def has_rule(self, table):
+        return table in self.table_rules
+
+    def first_rows(self, table, dim, ids):
+        """A tenth of the id, in each float."""
+        del table
+        return numpy.repeat(ids.astype(numpy.float32).reshape(-1, 1) / 10, dim,
+                            axis=1)
+
+    def row(self, table, row):
+        first = self.first_rows(table, self.tables[table], numpy.array([row]))
+        return self.table_rows.get((table, row), (first[0], None))[0]
+
+    def pull_rows(self, table, ids):
+        self.pulls.append((table, ids.tolist()))
+        if self.ends_in_pull:
+            self.done = True
+        if self.done:
+            return None
+        return numpy.array([self.row(table, row) for row in ids.tolist()],
+                           numpy.float32).reshape(len(ids), self.tables[table])
+
+    def push_rows(self, table, ids, gradients):
+        self.row_pushes.append((table, ids, gradients))
+
+    def _apply_row(self, table, row, gradient, rate_factor):
+        key = (table, row)
+        if key not in self.table_rows:
+            self.table_rows[key] = (self.row(table, row), NumpyRule(
+                *self.table_rules.get(table, self.rule)))
+        value, rule = self.table_rows[key]
+        rule.apply(value, gradient, rate_factor)
 
     def _apply(self, index, gradient, rate_factor):
         value, rule = self.values[index], self._rules[index]

@@ -3,6 +3,7 @@ subtract each gradient from its parameter."""
 
 import ctypes
 import os
+import re
 
 import numpy
 
@@ -35,6 +36,14 @@ class FakeLibrary:
                      "num_workers": 2}
         # Rows of each step.
         self.rows = []
+        # Of sparse tables: floats of a row, by number; rows by (table, id), of
+        # which others have their id in each float; the ids of each pull.
+        self.dims = []
+        self.table_rows = {}
+        self.pulls = []
+        self.given_rows = []
+        # What a job that is read says that it has.
+        self.tables = []
 
     def _fail(self, name):
         return self.failures.pop(name, _library.OK)
@@ -99,6 +108,11 @@ class FakeLibrary:
         if error:
             return error
         self.is_offered = False
+        for table, ids, row_gradients in self.given_rows:
+            for row, gradient in zip(ids, row_gradients):
+                self.table_rows[table, row] = (
+                    self.row(table, row) - gradient)
+        self.given_rows = []
         report = report._obj
         self.reports.append((report.loss, report.examples, report.correct,
                              report.learning_rate_factor))
@@ -116,6 +130,66 @@ class FakeLibrary:
             "push_tensor", tensor,
             array_at(gradient, self.shapes[tensor]).tolist(),
             report._obj.examples, report._obj.learning_rate_factor)
+
+    def row(self, table, row):
+        return self.table_rows.get(
+            (table, row), numpy.full(self.dims[table], row, numpy.float32))
+
+    def muster_pull_rows(self, job, table, ids, count, values, timeout_ms):
+        assert self.is_offered
+        error = self._called("pull_rows", table, count)
+        if error:
+            return error
+        self.pulls.append((table, ids_at(ids, count)))
+        array_at(values, (count, self.dims[table]))[...] = [
+            self.row(table, row) for row in ids_at(ids, count)]
+        return _library.OK
+
+    def muster_push_rows(self, job, table, ids, count, gradients):
+        assert self.is_offered
+        error = self._called("push_rows", table, count)
+        if error:
+            return error
+        found = ids_at(ids, count)
+        assert len(set(found)) == count
+        self.given_rows.append((table, found, array_at(
+            gradients, (count, self.dims[table])).copy()))
+        return _library.OK
+
+    def muster_first_rows(self, table_def, ids, count, values):
+        """Twice the id in each float."""
+        self.spec = table_def.decode()
+        dim = int(re.search(r"dim: (\d+)", self.spec).group(1))
+        array_at(values, (count, dim))[...] = 2 * numpy.array(
+            ids_at(ids, count), numpy.float32).reshape(-1, 1)
+        return self._called("first_rows")
+
+    def muster_read_open(self, spec, error):
+        self.spec = spec.decode()
+        return 2
+
+    def muster_read_tensors(self, reader, timeout_ms, tensors, count):
+        self._names = (_library.Tensor * 1)(_library.Tensor(
+            b"w", (ctypes.c_int64 * 1)(2), 1))
+        tensors._obj.contents = self._names[0]
+        count._obj.value = 1
+        return _library.OK
+
+    def muster_read_values(self, reader, timeout_ms, values):
+        array_at(values[0], (2,))[...] = [5, 6]
+        return self._called("read_values")
+
+    def muster_read_tables(self, reader, names, count):
+        self._names = (ctypes.c_char_p * len(self.tables))(*self.tables)
+        if self.tables:
+            ctypes.memmove(ctypes.addressof(names._obj),
+                           ctypes.addressof(ctypes.c_void_p(
+                               ctypes.addressof(self._names))), 8)
+        count._obj.value = len(self.tables)
+        return _library.OK
+
+    def muster_read_close(self, reader):
+        return _library.OK
 
     def muster_stop(self, job, signal):
         self.stopped_by = signal
@@ -140,6 +214,11 @@ def array_at(address, shape):
     count = int(numpy.prod(shape, dtype=int))
     return numpy.frombuffer((ctypes.c_float * count).from_address(address),
                             numpy.float32).reshape(shape)
+
+
+def ids_at(address, count):
+    """The int64 ids that libmuster would read."""
+    return list((ctypes.c_int64 * count).from_address(address)) if count else []
 
 
 def use(library, case):

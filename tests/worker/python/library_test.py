@@ -39,7 +39,7 @@ class LibraryTest(unittest.TestCase):
         library.abi = 7
         with self.assertRaisesRegex(
                 muster.ConfigError, r"\(0.1.0\) has version 7 .* written for "
-                "version 3: install"):
+                "version 4: install"):
             _library.use(library)
 
     def test_a_missing_library_is_refused_with_its_folder(self):

@@ -12,6 +12,7 @@ import muster
 import numpy
 from muster._crc32c import crc32c
 from tests.integration import harness
+from tests.worker.python import fake_library
 
 
 def safetensors(tensors):
@@ -27,7 +28,7 @@ def safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + data
 
 
-class LoadTest(unittest.TestCase):
+class RunTestCase(unittest.TestCase):
 
     def setUp(self):
         self.run = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
@@ -39,7 +40,7 @@ class LoadTest(unittest.TestCase):
     def file(self, step, name):
         return os.path.join(self.run, "ckpt-%012d" % step, name)
 
-    def write_manifest(self, step, files, tensors, version):
+    def write_manifest(self, step, files, tensors, version, tables=""):
         text = 'format_version: %d\nmuster_version: "0.9"\n' % version
         text += "parameters {\n  name: \"w\"\n  shape: 3\n}\n"
         for name, data in files.items():
@@ -48,22 +49,28 @@ class LoadTest(unittest.TestCase):
         for name, value in tensors:
             text += "tensors {\n  name: \"%s\"\n  crc32c: %d\n}\n" % (
                 name, crc32c(value))
+        text += tables
         text += "# crc32c of the text above: %08x\n" % crc32c(text.encode())
         with open(self.file(step, "manifest.textproto"), "w",
                   encoding="utf-8") as file:
             file.write(text)
 
-    def save(self, step, version=7):
+    def save(self, step, version=7, tables=None):
+        """`tables`: the manifest's words, and the tensors of their file."""
         slots = {"w/t": numpy.array([3]), "w/m": self.w}
         parameters = {"b": self.b, "w": self.w + step}
         files = {"parameters.safetensors": safetensors(parameters),
                  "slots.safetensors": safetensors(slots)}
+        words, rows = tables or ("", {})
+        if tables:
+            files["tables.safetensors"] = safetensors(rows)
         os.mkdir(os.path.dirname(self.file(step, "")))
         for name, data in files.items():
             with open(self.file(step, name), "wb") as file:
                 file.write(data)
         self.write_manifest(step, files,
-                            [*parameters.items(), *slots.items()], version)
+                            [*parameters.items(), *slots.items(),
+                             *rows.items()], version, words)
 
     def flip(self, step, name, at):
         with open(self.file(step, name), "r+b") as file:
@@ -78,6 +85,9 @@ class LoadTest(unittest.TestCase):
         self.assertEqual((found["b"].shape, float(found["b"])), ((), 7))
         self.assertEqual(found["w"].dtype, numpy.float32)
         found["w"] += 1  # It belongs to the caller.
+
+
+class LoadTest(RunTestCase):
 
     def test_reads_the_newest_by_number(self):
         for step in (0, 9, 10):
@@ -128,9 +138,9 @@ class LoadTest(unittest.TestCase):
 
     def test_a_newer_format_is_an_error_though_an_older_one_is_there(self):
         self.save(1)
-        self.save(2, version=8)
+        self.save(2, version=9)
         with self.assertRaisesRegex(muster.CheckpointError,
-                                    "version 8 .of Muster 0.9.*newer wheel"):
+                                    "version 9 .of Muster 0.9.*newer wheel"):
             muster.load(self.run)
 
     def test_no_checkpoint_is_an_error(self):
@@ -139,6 +149,76 @@ class LoadTest(unittest.TestCase):
         with self.assertRaisesRegex(muster.CheckpointError,
                                     "No such file .*train_dir"):
             muster.load(os.path.join(self.run, "none"))
+
+
+def table(name, dim, ids):
+    """As the chief writes it: its words in the manifest, and its tensors, in
+    which each row has its id in each float."""
+    ids = numpy.array(ids, numpy.int64)
+    values = numpy.repeat(ids.reshape(-1, 1), dim, 1).astype(numpy.float32)
+    words = ("tables {\n  definition {\n    name: \"%s\"\n    dim: %d\n"
+             "    optimizer {\n      name: \"adagrad\"\n    }\n"
+             "    scale: 0.05\n    seed: 3\n  }\n  slots: \"accumulator\"\n"
+             "  rows: %d\n}\n" % (name, dim, len(ids)))
+    return words, {name + "/ids": ids, name + "/t": ids * 0 + 1,
+                   name + "/values": values, name + "/accumulator": values}
+
+
+class TablesTest(RunTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.library = fake_library.use(fake_library.FakeLibrary(), self)
+
+    def save_tables(self, step, *tables):
+        self.save(step, 8, ("".join(words for words, _ in tables),
+                            {key: value for _, tensors in tables
+                             for key, value in tensors.items()}))
+
+    def test_tables_are_there_by_name(self):
+        self.save_tables(1, table("user", 2, [7, -3, 2 ** 60]),
+                         table("a/ids", 1, [5]), table("none", 3, []))
+        found = muster.load(self.run)
+        self.assert_step(found, 1)
+        self.assertEqual(list(found.tables), ["user", "a/ids", "none"])
+        user = found.tables["user"]
+        self.assertEqual((user.name, user.dim, len(user)), ("user", 2, 3))
+        self.assertEqual(user.ids.tolist(), [7, -3, 2 ** 60])
+        self.assertEqual(user.values[:, 1].tolist(), [7, -3, 2 ** 60])
+        self.assertEqual(found.tables["none"].values.shape, (0, 3))
+
+    def test_a_lookup_gives_first_values_of_ids_without_a_row(self):
+        self.save_tables(1, table("user", 2, [7, -3, 4]), table("none", 1, []))
+        tables = muster.load(self.run).tables
+        # The fake's first values are twice the id.
+        self.assertEqual(
+            tables["user"].lookup([[-3, 8], [7, 7], [-9, 4]]).tolist(),
+            [[[-3, -3], [16, 16]], [[7, 7], [7, 7]], [[-18, -18], [4, 4]]])
+        definition = self.library.spec
+        self.assertIn('name: "user"\n', definition)
+        self.assertIn("seed: 3\n", definition)
+        self.assertNotIn("rows", definition)
+        self.assertEqual(tables["none"].lookup(5).tolist(), [10])
+        self.assertEqual(tables["user"].lookup([]).shape, (0, 2))
+        with self.assertRaisesRegex(muster.ConfigError, "whole numbers"):
+            tables["user"].lookup([0.5])
+
+    def test_a_damaged_table_is_passed_over_with_a_warning(self):
+        self.save_tables(1, table("user", 2, [7]))
+        self.save_tables(2, table("user", 2, [8]))
+        self.flip(2, "tables.safetensors", -1)
+        with self.assertWarnsRegex(UserWarning, "'user/accumulator' is damaged"):
+            self.assertEqual(muster.load(self.run).tables["user"].ids, [7])
+
+    def test_a_lost_file_of_tables_is_passed_over(self):
+        self.save_tables(1, table("user", 2, [7]))
+        self.save(2, 8, (table("user", 2, [8])[0], {}))
+        with self.assertWarnsRegex(UserWarning, "0 tables, the manifest has 1"):
+            self.assertEqual(muster.load(self.run).tables["user"].ids, [7])
+
+    def test_a_run_without_tables_has_none(self):
+        self.save(1)
+        self.assertEqual(muster.load(self.run).tables, {})
 
 
 class PlaceTest(unittest.TestCase):

@@ -128,7 +128,7 @@ class ShardTest(unittest.TestCase):
         self.check_rows(job, [[1, 2]], num_workers=2, prefetch_factor=3)
         self.assertEqual(job.arguments, {
             "epoch_rows": 8, "step_rows": 2, "steps_ahead": 6,
-            "in_order": False, "epochs": 1, "alike": ""})
+            "in_order": False, "epochs": 1, "alike": "", "tables": []})
 
     def test_a_loader_that_does_not_shuffle_has_the_rows_in_order(self):
         job = FakeJob(leases=leases_of([1, 2]))

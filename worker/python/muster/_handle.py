@@ -31,7 +31,7 @@ class Handle:
         # What libmuster reads and writes stays alive as long as it does.
         self._kept_values: Any = None
         self._kept_gradients: Any = None
-        self._kept_early: List[Any] = []
+        self._kept_parts: List[Any] = []
         self.task = _library.Task()
         self.step = _library.Step()
         self.is_started = False
@@ -83,9 +83,29 @@ class Handle:
     def push_tensor(self, index: int, address: int, kept: Any,
                     report: _library.Report) -> None:
         """muster_push_tensor; `kept` owns the memory at `address`."""
-        self._kept_early.append(kept)
+        self._kept_parts.append(kept)
         self._check(self._library.muster_push_tensor(
             self._job, index, address, ctypes.byref(report)))
+
+    def pull_rows(self, table: int, ids: numpy.ndarray, values: numpy.ndarray,
+                  timeout_ms: int) -> int:
+        """muster_pull_rows: OK, NOT_YET (then again, with the same) or
+        JOB_OVER."""
+        kind = int(self._library.muster_pull_rows(
+            self._job, table, ids.ctypes.data, ids.size, values.ctypes.data,
+            timeout_ms))
+        if kind not in (_library.NOT_YET, _library.JOB_OVER):
+            self._check(kind)
+        return kind
+
+    def push_rows(self, table: int, ids: numpy.ndarray,
+                  gradients: numpy.ndarray) -> Optional[Error]:
+        """muster_push_rows. Returns why it was refused, if it was."""
+        self._kept_parts.append((ids, gradients))
+        kind = self._library.muster_push_rows(
+            self._job, table, ids.ctypes.data, ids.size, gradients.ctypes.data)
+        return (None if kind == _library.OK
+                else of_kind(kind, _library.words()))
 
     def rows_into(self, ahead: int,
                   rows: numpy.ndarray) -> Optional[Tuple[int, int]]:
@@ -117,7 +137,7 @@ class Handle:
 
     def _forget_gradients(self) -> None:
         self._kept_gradients = None
-        self._kept_early.clear()
+        self._kept_parts.clear()
 
     def _check(self, kind: int) -> None:
         if kind != _library.OK:

@@ -17,6 +17,7 @@ from muster._ends import Sigterm, exit_at_end, kind_of_end, say
 from muster._errors import ConfigError, JobOver, of_exit_code
 from muster._handle import Handle
 from muster._memory import Memory, checked_address, pointers_to
+from muster._rows import RowCalls, Table
 from muster._spec import Rule, Settings, place_text, program_text
 
 # Between two looks for Ctrl-C.
@@ -53,7 +54,7 @@ def current() -> Optional["Job"]:
     return job if job is not None and job.is_of_this_process else None
 
 
-class Job:
+class Job(RowCalls):
     """A worker's part in a training; made by `muster.init`.
 
     Calls come from the thread that made it, but `log` from any. In the child of
@@ -75,6 +76,7 @@ class Job:
             raise ConfigError(
                 "init: this process has a job already, and one process is one "
                 "worker: finish() that one first")
+        super().__init__()
         self._settings = settings
         self._caller = Caller()
         self._is_finished = False
@@ -149,7 +151,7 @@ class Job:
     def start(self, tensors: Sequence[Tensor], rule: Rule, *,
               epoch_rows: int = 0, step_rows: int = 0, steps_ahead: int = 0,
               in_order: bool = False, epochs: Optional[float] = None,
-              alike: str = "") -> None:
+              alike: str = "", tables: Sequence[Table] = ()) -> None:
         """Begins to take part; returns at once.
 
         Args:
@@ -164,14 +166,16 @@ class Job:
           in_order: whether each epoch has the rows in the data set's order.
           epochs: the job's end, if `init` has not said another.
           alike: what else all workers must have alike, in words.
+          tables: the sparse ones, each (name, floats of a row).
 
         Errors: ConfigError.
         """
         self._check_caller()
         if self.is_started:
             raise ConfigError("start: the job was started before")
-        if not tensors:
+        if not tensors and not tables:
             raise ConfigError("start: there is no parameter to train")
+        self._set_tables(tables)
         addresses: Dict[str, int] = {}
         for name, shape, _, memory in tensors:
             if name in addresses:
@@ -181,7 +185,8 @@ class Job:
                                               memory, writable=True)
         text = program_text(
             self._with_epochs(epochs), rule, [tensor[:3] for tensor in tensors],
-            epoch_rows, step_rows, steps_ahead, in_order, alike)
+            epoch_rows, step_rows, steps_ahead, in_order, alike, tables,
+            self._table_settings)
         self._handle.start(text, list(addresses.values()), list(tensors))
         self._tensors = list(tensors)
         self._step_rows = step_rows
@@ -397,7 +402,7 @@ class Job:
               correct: int, rate_factor: float) -> None:
         if math.isnan(loss):
             loss, self._loss = self._loss, math.nan
-        error = self._handle.push(
+        error = self._give_rows() or self._handle.push(
             pointers, kept,
             _library.Report(loss, examples, correct, rate_factor))
         # Others may have ended the job while this step was computed.

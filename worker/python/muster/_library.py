@@ -7,10 +7,11 @@ from typing import Any, Optional
 from muster._errors import ConfigError
 
 # The version of muster.h that this package is written for.
-ABI = 3
+ABI = 4
 
 OK = 0
 NOT_YET = 7
+JOB_OVER = 8
 WAITING, STEP, OVER = 0, 1, 2
 
 _Job = ctypes.c_void_p
@@ -80,6 +81,13 @@ _FUNCTIONS = {
     "muster_push": (ctypes.c_int, [_Job, _Pointers, ctypes.POINTER(Report)]),
     "muster_push_tensor": (ctypes.c_int, [_Job, ctypes.c_int, ctypes.c_void_p,
                                           ctypes.POINTER(Report)]),
+    "muster_pull_rows": (ctypes.c_int, [
+        _Job, ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+        ctypes.c_int]),
+    "muster_push_rows": (ctypes.c_int, [
+        _Job, ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]),
+    "muster_first_rows": (ctypes.c_int, [
+        ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]),
     "muster_stop": (ctypes.c_int, [_Job, ctypes.c_int]),
     "muster_save": (ctypes.c_int, [_Job]),
     "muster_log": (ctypes.c_int, [_Job, ctypes.c_char_p, ctypes.c_double]),
@@ -90,6 +98,9 @@ _FUNCTIONS = {
         _Reader, ctypes.c_int, ctypes.POINTER(ctypes.POINTER(Tensor)),
         ctypes.POINTER(ctypes.c_int)]),
     "muster_read_values": (ctypes.c_int, [_Reader, ctypes.c_int, _Pointers]),
+    "muster_read_tables": (ctypes.c_int, [
+        _Reader, ctypes.POINTER(ctypes.POINTER(ctypes.c_char_p)),
+        ctypes.POINTER(ctypes.c_int)]),
     "muster_read_close": (ctypes.c_int, [_Reader]),
 }
 

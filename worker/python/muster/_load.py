@@ -11,13 +11,15 @@ import numpy
 from muster._crc32c import crc32c
 from muster._errors import CheckpointError, ConfigError
 from muster._reader import read_job
+from muster._saved_table import Parameters, SavedTable
 from muster._spec import Settings
 
 # common/checkpoint/manifest.h.
-_FORMAT = 7
+_FORMAT = 8
 _NAME = re.compile(r"ckpt-([0-9]{12,})\Z")
 _MANIFEST = "manifest.textproto"
 _PARAMETERS = "parameters.safetensors"
+_TABLES = "tables.safetensors"
 _CRC_LINE = b"# crc32c of the text above: "
 # What our files have (common/checkpoint/README.md).
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "u1"}
@@ -35,8 +37,12 @@ def load(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
          namespace: Optional[str] = None,
          certs_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
          allow_insecure_network: Optional[bool] = None,
-         max_wait: Optional[float] = None) -> Dict[str, numpy.ndarray]:
+         max_wait: Optional[float] = None) -> Parameters:
     """Parameters: float32 arrays of their shapes, by name.
+
+    Sparse tables are in `.tables`, by name, each with `ids`, `values` and
+    `lookup(ids)`: of a checkpoint. Those of a living job are not read, and a
+    warning names them.
 
     load("run1"): those in the newest whole checkpoint of a `train_dir`, or in
     the one whose folder `path` is. Every byte is checked. A checkpoint that is
@@ -89,7 +95,7 @@ def load(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
     return _load_run(path)
 
 
-def _load_run(path: Union[str, "os.PathLike[str]"]) -> Dict[str, numpy.ndarray]:
+def _load_run(path: Union[str, "os.PathLike[str]"]) -> Parameters:
     folder = os.fspath(path)
     if os.path.exists(os.path.join(folder, _MANIFEST)):
         folders = [folder]
@@ -122,8 +128,9 @@ def _newest_first(train_dir: str) -> List[str]:
     return [os.path.join(train_dir, "ckpt-%012d" % step) for step in steps]
 
 
-def _manifest(folder: str) -> Tuple[Dict[str, int], List[int]]:
-    """The bytes of each file; the CRCs of all tensors, in the files' order."""
+def _manifest(folder: str) -> Tuple[Dict[str, int], List[int], List[str]]:
+    """The bytes of each file; the CRCs of all tensors, in the files' order; the
+    texts of the tables' TableDefs."""
     with open(os.path.join(folder, _MANIFEST), "rb") as file:
         every = file.read()
     text, line, crc = every.rpartition(_CRC_LINE)
@@ -140,13 +147,17 @@ def _manifest(folder: str) -> Tuple[Dict[str, int], List[int]]:
              _FORMAT))
     files = {_field(block, "name").strip('"'): int(_field(block, "bytes"))
              for block in _blocks(words, "files")}
-    return files, [int(_field(block, "crc32c"))
-                   for block in _blocks(words, "tensors")]
+    return (files, [int(_field(block, "crc32c"))
+                    for block in _blocks(words, "tensors")],
+            [_blocks(block, "definition", "  ")[0]
+             for block in _blocks(words, "tables")])
 
 
-def _blocks(text: str, name: str) -> List[str]:
-    """The top-level messages of that name, as protobuf prints them."""
-    return re.findall(r"^%s \{\n((?:  .*\n)*)\}$" % name, text, re.MULTILINE)
+def _blocks(text: str, name: str, indent: str = "") -> List[str]:
+    """The messages of that name that stand so far in, as protobuf prints
+    them."""
+    return re.findall(r"^%s%s \{\n((?:%s  .*\n)*)%s\}$" %
+                      (indent, name, indent, indent), text, re.MULTILINE)
 
 
 def _field(text: str, name: str) -> str:
@@ -154,9 +165,9 @@ def _field(text: str, name: str) -> str:
     return match.group(1) if match else "0"
 
 
-def _read(folder: str) -> Dict[str, numpy.ndarray]:
+def _read(folder: str) -> Parameters:
     """The parameters, when all of the checkpoint has been checked."""
-    files, crcs = _manifest(folder)
+    files, crcs, definitions = _manifest(folder)
     found: Dict[str, Dict[str, numpy.ndarray]] = {}
     for name, size in files.items():
         path = os.path.join(folder, name)
@@ -172,7 +183,20 @@ def _read(folder: str) -> Dict[str, numpy.ndarray]:
     for (key, value), crc in zip(tensors, crcs):
         if crc32c(value) != crc:
             raise _Damage("tensor '%s' is damaged: its CRC does not fit" % key)
-    return found[_PARAMETERS]
+    return Parameters(found[_PARAMETERS],
+                      _tables(definitions, found.get(_TABLES, {})))
+
+
+def _tables(definitions: List[str],
+            tensors: Dict[str, numpy.ndarray]) -> Dict[str, SavedTable]:
+    """Those of a checkpoint, whose file has them in the same order."""
+    names = [key[:-len("/ids")] for key in tensors if key.endswith("/ids")]
+    if len(names) != len(definitions):
+        raise _Damage("'%s' has %d tables, the manifest has %d" %
+                      (_TABLES, len(names), len(definitions)))
+    return {name: SavedTable(definition, name, tensors[name + "/ids"],
+                             tensors[name + "/values"])
+            for definition, name in zip(definitions, names)}
 
 
 def _tensors(path: str) -> Dict[str, numpy.ndarray]:

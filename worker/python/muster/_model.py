@@ -3,8 +3,9 @@
 import dataclasses
 import math
 import numbers
+import re
 from types import TracebackType
-from typing import Any, Iterable, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple, Type, Union
 
 import numpy
 
@@ -39,6 +40,8 @@ class Model:
                  optimizer: Union[str, Tuple[str, Mapping[str, Any]]] = "sgd",
                  learning_rate: Optional[float] = None, *,
                  state: Iterable[str] = (), rows: int = 0, batch_size: int = 0,
+                 tables: Optional[Mapping[str, Union[
+                     int, Mapping[str, Any]]]] = None,
                  **init_arguments: Any) -> None:
         """Begins to take part, and waits for the first step.
 
@@ -55,6 +58,9 @@ class Model:
             left at the very end, fewer than a step's, are not dealt. 0: the
             program has rows of its own.
           batch_size: rows of a step of this worker.
+          tables: sparse ones, by name: the floats of a row, or these with
+            settings as Job.table has them:
+            {"user": 16, "item": {"dim": 16, "initial": "zeros"}}.
           init_arguments: as `muster.init`.
 
         Raises:
@@ -85,11 +91,21 @@ class Model:
         self._parameters = dict(parameters)
         self.job: Job = init(**init_arguments)
         self._has_rows = bool(rows)
+        given: Dict[str, Mapping[str, Any]] = {
+            key: value if isinstance(value, Mapping) else {"dim": value}
+            for key, value in (tables or {}).items()}
         try:
+            for key, value in given.items():
+                if len(value) > 1:
+                    self.job.table(re.escape(key), **{
+                        name: each for name, each in value.items()
+                        if name != "dim"})
             self.job.start(
                 [(key, numpy.shape(value), key in self._state, value)
                  for key, value in self._parameters.items()],
-                (name, settings), epoch_rows=rows, step_rows=batch_size)
+                (name, settings), epoch_rows=rows, step_rows=batch_size,
+                tables=[(key, value.get("dim", 0))
+                        for key, value in given.items()])
         except BaseException:
             # Another try in this process is possible.
             self.job.abandon()
@@ -129,6 +145,19 @@ class Model:
                               "those of the data set, and batch_size=")
         found = self.job.rows()
         return numpy.empty(0, numpy.int64) if found is None else found[0]
+
+    def pull_rows(self, table: str, ids: Any) -> numpy.ndarray:
+        """Values of rows of a sparse table, float32 [*ids.shape, dim], of this
+        step; zeros once the job is over. As Job.pull_rows."""
+        found = self.job.pull_rows(table, ids)
+        return (numpy.zeros((*numpy.shape(ids), self.job.tables[table]),
+                            numpy.float32) if found is None else found)
+
+    def push_rows(self, table: str, ids: Any,
+                  gradients: numpy.ndarray) -> None:
+        """Gradients of rows, which leave with this step's `push_pull`. As
+        Job.push_rows."""
+        self.job.push_rows(table, ids, gradients)
 
     def push_pull(self, gradients: Gradients, loss: Optional[float] = None,
                   examples: Optional[int] = None,

@@ -1,6 +1,7 @@
 """The parameters of a living job, by muster_read_... of muster.h."""
 
 import ctypes
+import warnings
 from typing import Any, Callable, Dict, List
 
 import numpy
@@ -8,13 +9,14 @@ import numpy
 from muster import _library
 from muster._errors import of_kind
 from muster._memory import pointers_to
+from muster._saved_table import Parameters
 from muster._spec import Settings, program_text
 
 # Between two looks for Ctrl-C.
 _WAIT_MS = 500
 
 
-def read_job(settings: Settings) -> Dict[str, numpy.ndarray]:
+def read_job(settings: Settings) -> Parameters:
     """The tensors of the job at `settings`, by name. Errors: `load`'s."""
     library = _library.load()
     kind = ctypes.c_int(0)
@@ -26,7 +28,8 @@ def read_job(settings: Settings) -> Dict[str, numpy.ndarray]:
         arrays = _arrays(library, reader)
         values = pointers_to([array.ctypes.data for array in arrays.values()])
         _wait_for(lambda: library.muster_read_values(reader, _WAIT_MS, values))
-        return arrays
+        _warn_of_tables(library, reader)
+        return Parameters(arrays, {})
     finally:
         library.muster_read_close(reader)
 
@@ -43,6 +46,18 @@ def _arrays(library: Any, reader: int) -> Dict[str, numpy.ndarray]:
         arrays[tensors[i].name.decode("utf-8")] = numpy.empty(
             shape, numpy.float32)
     return arrays
+
+
+def _warn_of_tables(library: Any, reader: int) -> None:
+    names = ctypes.POINTER(ctypes.c_char_p)()
+    count = ctypes.c_int(0)
+    _wait_for(lambda: library.muster_read_tables(
+        reader, ctypes.byref(names), ctypes.byref(count)))
+    if count.value:
+        warnings.warn("load: rows of tables are not read of a living job (%s): "
+                      "load(train_dir) has those of its checkpoints" % ", ".join(
+                          "'%s'" % name.decode("utf-8")
+                          for name in names[:count.value]), stacklevel=4)
 
 
 def _wait_for(call: Callable[[], int]) -> None:

@@ -5,8 +5,8 @@ import difflib
 import math
 import os
 import re
-from typing import (Any, Dict, Iterable, List, Mapping, Optional, Sequence,
-                    Tuple, Union)
+from typing import (Any, Dict, Iterable, List, Mapping, NamedTuple, Optional,
+                    Sequence, Tuple, Union)
 
 from muster._errors import ConfigError
 
@@ -111,6 +111,62 @@ def rule_text(rule: Rule) -> str:
                 _scalar("optimizer.%s" % key, value))
         parts.append("attr { name: %s %s: %s } " % (quoted(key), kind, text))
     return "".join(parts)
+
+
+_INITIAL = {"uniform": "UNIFORM", "zeros": "ZEROS"}
+# As worker/training has it.
+_SCALE = 0.05
+
+
+class TableSettings(NamedTuple):
+    """What `job.table` is given, as fields of a TableSpec."""
+    pattern: str
+    # None: the model's.
+    rule: Optional[Rule]
+    # Of the first values.
+    initial: str
+    scale: float
+    max_rows: int
+
+
+def table_settings(pattern: str, optimizer: Optional[str],
+                   attributes: Mapping[str, Any], initial: Optional[str],
+                   scale: Optional[float], max_rows: int) -> TableSettings:
+    """Checks them. Errors: ConfigError."""
+    if not isinstance(pattern, str) or not pattern:
+        raise ConfigError("table: wanted a pattern of names, as \"user|item\", "
+                          "found %r" % (pattern,))
+    if optimizer is None and attributes:
+        raise ConfigError("table('%s'): %s: of which rule? Give optimizer=, "
+                          "too" % (pattern, ", ".join(sorted(attributes))))
+    what = "table('%s'): " % pattern
+    return TableSettings(
+        pattern, None if optimizer is None else (optimizer, attributes),
+        _INITIAL[one_of(what + "initial", initial or "uniform", _INITIAL)],
+        _number(what + "scale", _SCALE if scale is None else scale, 0, False),
+        _number(what + "max_rows", max_rows, 0, True))
+
+
+def _first_values_text(settings: TableSettings) -> str:
+    return "initial: %s scale: %s " % (settings.initial,
+                                       _scalar("scale", settings.scale))
+
+
+def table_text(settings: TableSettings) -> str:
+    """The fields of a TableSpec."""
+    text = "pattern: %s " % quoted(settings.pattern)
+    if settings.rule is not None:
+        text += "optimizer { %s} " % rule_text(settings.rule)
+    return "%s%smax_rows: %d " % (text, _first_values_text(settings),
+                                  settings.max_rows)
+
+
+def table_def_text(name: str, dim: int, settings: Optional[TableSettings],
+                   seed: int) -> str:
+    """The fields of a TableDef that its first values are made of."""
+    return "name: %s dim: %d %sseed: %d" % (
+        quoted(name), dim, _first_values_text(settings or table_settings(
+            ".*", None, {}, None, None, 0)), seed % 2 ** 64)
 
 
 _TOKEN = re.compile(r"""#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|"""
@@ -324,15 +380,22 @@ def program_text(settings: Settings, rule: Optional[Rule] = None,
                  tensors: Sequence[Tuple[str, Sequence[int], bool]] = (),
                  epoch_rows: int = 0, step_rows: int = 0,
                  steps_ahead: int = 0, in_order: bool = False,
-                 alike: str = "") -> bytes:
+                 alike: str = "", tables: Sequence[Tuple[str, int]] = (),
+                 of_tables: Sequence[TableSettings] = ()) -> bytes:
     """A whole ProgramSpec, UTF-8; without `rule` only where it runs."""
     lines = [cluster_text(settings)]
     if rule is not None:
-        lines.append("training {\n%s\n}\n" % training_text(settings, rule))
+        lines.append("training {\n%s\n%s}\n" % (
+            training_text(settings, rule),
+            "".join("table { %s}\n" % table_text(each) for each in of_tables)))
     for name, shape, is_state in tensors:
         lines.append("tensor { name: %s %s%s}\n" % (
             quoted(name), "".join("shape: %d " % size for size in shape),
             "is_state: true " if is_state else ""))
+    for name, dim in tables:
+        lines.append("table { name: %s dim: %s }\n" % (
+            quoted(name), _scalar("dim", _number("table '%s': dim" % name, dim,
+                                                 1, True))))
     for field, value in (("epoch_rows", epoch_rows), ("step_rows", step_rows),
                          ("steps_ahead", steps_ahead)):
         if value:

@@ -14,6 +14,8 @@ _PHRASES = (
     ("writes into it; choose another --train_dir",
      "writes into it; choose another train_dir=, or, if that one is this job's "
      'chief, give this worker task_index="any"'),
+    ('as in table { pattern: ".*" optimizer { name: "adagrad" } }',
+     'as job.table(".*", "adagrad")'),
     ("(srun: scripts/muster task), or --standalone for as many trainings",
      "(srun: scripts/muster task)"),
 )

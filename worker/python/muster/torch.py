@@ -28,6 +28,9 @@ from muster._model_tensors import tensors_of
 from muster._overlap import EarlyGradients
 from muster._torch_rules import (check_unchanged, rate_of, rule_of,
                                  settings_of)
+from muster._torch_tables import Embedding as Embedding
+from muster._torch_tables import EmbeddingBag as EmbeddingBag
+from muster._torch_tables import Tables
 
 
 class _StartHook:
@@ -117,6 +120,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._rule = rule_of(optimizer)
         self._steps = ModelSteps(*tensors_of(model, optimizer.param_groups),
                                  self._rule.weight_decay)
+        self._tables = Tables(model, job, self.start)
+        if overlap and self._tables:
+            raise ConfigError(
+                "DistributedOptimizer: overlap=True, and the model has the "
+                "sparse table '%s', whose rows leave with the whole step: "
+                "leave overlap out" % self._tables.definitions[0][0])
         # The groups are the optimizer's own, for its schedulers.
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self._settings = settings_of(self.param_groups)
@@ -145,6 +154,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         in the model; as the first forward pass does."""
         if self._job.is_started:
             return
+        self._check_decay()
         self._forward_hook.remove()
         tensors = self._steps.tensors
         copied = [t.name for t in tensors if t.is_copied]
@@ -155,13 +165,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
             [(t.name, t.memory.shape, t.is_state, t.memory.data_ptr())
              for t in tensors],
             (self._rule.name, self._rule.attributes), alike=self._alike(),
-            **self._job.dealing)
+            tables=self._tables.definitions, **self._job.dealing)
         self._await_step()
 
     def _alike(self) -> str:
         """What this process does itself, and no ps task knows of."""
         decay = self._rule.weight_decay
         return "weight_decay=%r, added to gradients" % decay if decay else ""
+
+    def _check_decay(self) -> None:
+        for name, _ in self._tables.definitions if (
+                self._rule.weight_decay) else ():
+            if not self._job.has_rule(name):
+                raise ConfigError(
+                    "DistributedOptimizer: weight_decay=%g, which rows of table "
+                    "'%s' that no step has would miss: give the table a rule "
+                    "of its own, as job.table(\"%s\", \"%s\")" %
+                    (self._rule.weight_decay, name, name, self._rule.name))
 
     def _await_step(self) -> None:
         self._job.await_step()
@@ -196,6 +216,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "before, or call start() of the optimizer before the first one")
         self.start()
         if self._job.done:
+            self._tables.forget()
             return None
         self._check_batch()
         if closure is not None:
@@ -203,6 +224,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         figures = self._figures(examples)
         early = {} if self._early is None else self._early.left()
         self._check_early(figures)
+        self._tables.push()
         self._push(self._steps.differences(early), _number_of(loss), *figures)
         # Its schedulers would warn otherwise.
         self._optimizer._opt_called = True  # type: ignore[attr-defined]
@@ -282,6 +304,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "add_param_group: the tensors of a job are those that "
                 "DistributedOptimizer was given: give it all of them")
         super().add_param_group(param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As torch's; of the step's rows of tables, too."""
+        super().zero_grad(set_to_none)
+        self._tables.zero_grad()
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Takes the groups, and so the rate; slots come from the ps tasks."""
