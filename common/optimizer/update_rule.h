@@ -101,6 +101,19 @@ class UpdateRule : public UpdateRuleOf<float> {
   virtual void ApplyEncoded(const BlockUpdate& update,
                             const Elements& elements) const = 0;
 
+  // One update of a short block, a table's row: n parameters, and behind them n
+  // of each slot.
+  struct RowUpdate {
+    BlockUpdate update;
+    const float* gradient = nullptr;
+    float* row = nullptr;
+  };
+  // Apply of each, to the bit. Rows with the same numbers share the time that
+  // it takes to compute the constants: two powers for Adam. REQUIRES: all have
+  // the same rate factor and `updates`, which is not -1.
+  virtual void ApplyToRows(absl::Span<const RowUpdate> rows,
+                           int64_t n) const = 0;
+
   // The numbers that Apply of this update goes by, for whoever makes it
   // elsewhere: always of the same alternative. REQUIRES: update.t >= 1.
   virtual UpdateConstants ConstantsAt(const BlockUpdate& /*update*/) const {

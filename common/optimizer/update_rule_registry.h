@@ -3,6 +3,7 @@
 #define COMMON_OPTIMIZER_UPDATE_RULE_REGISTRY_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -91,6 +92,9 @@ using UpdateKernel =
 // 13.1 MB), these take 5 %.
 inline constexpr int64_t kPublishedElements = 2048;
 
+// Constants of updates of rows that are kept while others are made.
+inline constexpr int64_t kKnownConstants = 64;
+
 // The same on vectors.
 template <typename Formula, UpdateKernel<Formula> kKernel>
 class VectorRule : public UpdateRule {
@@ -119,6 +123,28 @@ class VectorRule : public UpdateRule {
       kKernel(constants, all.gradient.From(done), parameter, slots, n);
       std::memcpy(all.publish_to + done, parameter, n * sizeof(float));
       for (float*& slot : slots) slot += n;
+    }
+  }
+
+  void ApplyToRows(absl::Span<const UpdateRule::RowUpdate> rows,
+                   int64_t n) const override {
+    // Those of the last rows with such a t.
+    struct Known {
+      BlockUpdate update;
+      typename Formula::template Constants<float> constants;
+    };
+    std::array<Known, kKnownConstants> known;
+    for (Known& each : known) each.update.t = 0;
+    absl::InlinedVector<float*, 2> slots(slots_.size());
+    for (const UpdateRule::RowUpdate& row : rows) {
+      Known& of = known[row.update.t % kKnownConstants];
+      if (of.update.t != row.update.t ||
+          of.update.updates_before != row.update.updates_before) {
+        of = {row.update, formula_.template ConstantsAt<float>(row.update)};
+      }
+      float* next = row.row;
+      for (float*& slot : slots) slot = next += n;
+      kKernel(of.constants, AsEncoded(row.gradient), row.row, slots, n);
     }
   }
 

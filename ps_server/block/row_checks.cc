@@ -105,11 +105,11 @@ std::vector<T> Ordered(const std::vector<T>& values, int64_t dim,
 
 absl::StatusOr<int> FindTable(absl::string_view name,
                               absl::Span<const RowTable> tables) {
-  std::vector<std::string> known;
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i].def().name() == name) return static_cast<int>(i);
-    known.push_back(tables[i].def().name());
   }
+  std::vector<std::string> known;
+  for (const RowTable& table : tables) known.push_back(table.def().name());
   const std::string shown(name.substr(0, kShownName));
   const std::string nearest = NearestName(shown, known);
   return absl::NotFoundError(absl::StrCat(

@@ -4,14 +4,13 @@
 #include <array>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
-
 namespace muster {
 namespace {
 
 // Rows whose memory is fetched at once: enough to hide what it takes, few
-// enough for the first-level cache.
-constexpr size_t kBatch = 16;
+// enough for the caches; those of one batch share what their updates have in
+// common.
+constexpr size_t kBatch = 64;
 
 // What finds a row, at most.
 constexpr int64_t kIndexBytes = 13;
@@ -71,12 +70,17 @@ uint32_t RowTable::Find(int64_t id) const {
 }
 
 void RowTable::FindAll(absl::Span<const int64_t> ids, uint32_t* rows) const {
+  // Each step fetches what the next one looks at: half of an update was waiting
+  // for rows, one after another (2 cores of EPYC, 1.75 million rows).
   for (const int64_t id : ids) shards_[ShardOf(id)].index.prefetch(id);
   for (const int64_t id : ids) {
-    const uint32_t row = Find(id);
-    *rows++ = row;
-    if (row != kNone) Fetch(keys_->rows.values(row), floats_per_row());
+    const Index& index = shards_[ShardOf(id)].index;
+    const auto guess = index.find(Guess{id});
+    if (guess == index.end()) continue;
+    __builtin_prefetch(&keys_->rows[*guess], /*rw=*/1);
+    Fetch(keys_->rows.values(*guess), floats_per_row());
   }
+  for (const int64_t id : ids) *rows++ = Find(id);
 }
 
 int64_t RowTable::CountNew(absl::Span<const int64_t> ids) const {
@@ -117,6 +121,12 @@ void RowTable::Read(absl::Span<const int64_t> ids, float* values) const {
 void RowTable::Update(absl::Span<const int64_t> ids, const float* gradients,
                       const ModelUpdate& update, ShardSnapshot* snapshot) {
   std::array<uint32_t, kBatch> rows;
+  std::vector<UpdateRule::RowUpdate> begun;
+  begun.reserve(kBatch);
+  const auto apply = [&] {
+    rule_->ApplyToRows(begun, dim());
+    begun.clear();
+  };
   int last_shard = -1;
   uint32_t last = kNone;
   for (size_t begin = 0; begin < ids.size(); begin += kBatch) {
@@ -124,26 +134,27 @@ void RowTable::Update(absl::Span<const int64_t> ids, const float* gradients,
     FindAll(batch, rows.data());
     const int64_t evicted = evicted_;
     for (size_t i = 0; i < batch.size(); ++i, gradients += dim()) {
-      const int64_t id = batch[i];
-      const int shard = ShardOf(id);
-      uint32_t row = evicted == evicted_ ? rows[i] : Find(id);
+      const int shard = ShardOf(batch[i]);
+      uint32_t row = evicted == evicted_ ? rows[i] : Find(batch[i]);
       if (row == kNone) {
-        row = Create(shard, id, snapshot);
+        if (is_bounded()) apply();
+        row = Create(shard, batch[i], snapshot);
       } else {
         snapshot_.Save(shard, keys_->rows, row, snapshot);
         if (is_bounded()) Unlink(shard, row);
       }
-      UpdateRow(row, gradients, update);
+      begun.push_back(BeginUpdate(row, gradients, update));
       if (!is_bounded()) continue;
       Link(shard, row, shard == last_shard ? last : kNone);
       last_shard = shard;
       last = row;
     }
+    apply();
   }
 }
 
-void RowTable::UpdateRow(uint32_t row, const float* gradient,
-                         const ModelUpdate& update) {
+UpdateRule::RowUpdate RowTable::BeginUpdate(uint32_t row, const float* gradient,
+                                            const ModelUpdate& update) {
   RowSlabs::Row& known = keys_->rows[row];
   const auto version = static_cast<uint32_t>(update.updates);
   BlockUpdate block;
@@ -151,14 +162,9 @@ void RowTable::UpdateRow(uint32_t row, const float* gradient,
   block.rate_factor = update.rate_factor;
   block.updates = update.updates;
   block.updates_before = update.updates - (version - known.version);
-  float* const values = keys_->rows.values(row);
-  absl::InlinedVector<float*, 4> slots;
-  for (size_t i = 1; i <= rule_->slots().size(); ++i) {
-    slots.push_back(values + i * dim());
-  }
-  rule_->Apply(block, gradient, values, slots, dim());
   if (known.updates != UINT32_MAX) ++known.updates;
   known.version = version;
+  return {block, gradient, keys_->rows.values(row)};
 }
 
 uint32_t RowTable::Create(int shard, int64_t id, ShardSnapshot* snapshot) {

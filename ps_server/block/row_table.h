@@ -109,8 +109,14 @@ class RowTable {
     RowHash hash;
     RowSlabs rows;
   };
+  // An id of which any row will do that has a place of its hash: the one that
+  // has it, but for a few, found without looking at a row.
+  struct Guess {
+    int64_t id;
+  };
   struct Hash {
     using is_transparent = void;
+    size_t operator()(Guess guess) const { return (*this)(guess.id); }
     size_t operator()(int64_t id) const { return keys->hash.Of(id); }
     size_t operator()(uint32_t row) const {
       return keys->hash.Of(keys->rows[row].id);
@@ -120,6 +126,7 @@ class RowTable {
   struct Equal {
     using is_transparent = void;
     bool operator()(uint32_t a, uint32_t b) const { return a == b; }
+    bool operator()(uint32_t, Guess) const { return true; }
     bool operator()(uint32_t row, int64_t id) const {
       return keys->rows[row].id == id;
     }
@@ -146,8 +153,10 @@ class RowTable {
   void FindAll(absl::Span<const int64_t> ids, uint32_t* rows) const;
   uint32_t Create(int shard, int64_t id, ShardSnapshot* snapshot);
   void Evict(int shard, ShardSnapshot* snapshot);
-  void UpdateRow(uint32_t row, const float* gradient,
-                 const ModelUpdate& update);
+  // Counts a row's update; returns it, which is to be applied before the row
+  // may go.
+  UpdateRule::RowUpdate BeginUpdate(uint32_t row, const float* gradient,
+                                    const ModelUpdate& update);
   // Puts a row, which is in no order, where its version and id want it. The
   // search begins behind `behind`, if that is of the same update.
   void Link(int shard, uint32_t row, uint32_t behind);

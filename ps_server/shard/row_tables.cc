@@ -63,11 +63,12 @@ absl::Status CheckTable(const TableDef& def) {
 }
 
 absl::Status CheckPlace(const DefineRequest& request, int32_t ps_index) {
-  if (request.num_ps() < 1 || request.ps_index() != ps_index ||
+  if (request.num_ps() > kLogicalShards || request.ps_index() != ps_index ||
       ps_index >= request.num_ps()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the tables are for ps task ", request.ps_index(), " of ",
-                     request.num_ps(), "; this one is ", ps_index));
+                     request.num_ps(), "; this one is ", ps_index,
+                     ", of at most ", kLogicalShards));
   }
   if (!IsCount(request.updates())) {
     return absl::InvalidArgumentError(

@@ -15,10 +15,9 @@
 namespace muster {
 namespace {
 
-constexpr DataMethod kDataMethods[] = {DataMethod::kLoad, DataMethod::kPull,
-                                       DataMethod::kPush,
-                                       DataMethod::kReadSnapshot,
-                                       DataMethod::kPullRows};
+constexpr DataMethod kDataMethods[] = {
+    DataMethod::kLoad, DataMethod::kPull, DataMethod::kPush,
+    DataMethod::kReadSnapshot, DataMethod::kPullRows};
 
 // In slices of `slice_bytes`; 0: in one.
 grpc::ByteBuffer Sliced(absl::string_view bytes, size_t slice_bytes) {

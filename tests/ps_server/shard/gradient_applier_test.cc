@@ -176,6 +176,7 @@ class MeetingRule : public UpdateRule {
     Apply(update, reinterpret_cast<const float*>(all.gradient.data),
           all.parameter, all.slots, all.n);
   }
+  void ApplyToRows(absl::Span<const RowUpdate>, int64_t) const override {}
 
  private:
   absl::Barrier* const barrier_ = new absl::Barrier(2);

@@ -89,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "ps task 1 of 1"},
         DefineCase{"num_ps", [](auto& d) { d.set_num_ps(0); }, kInvalid,
                    "of 0"},
+        DefineCase{"too_many_ps", [](auto& d) { d.set_num_ps(1025); }, kInvalid,
+                   "of 1025"},
         DefineCase{"in_place",
                    [](auto& d) {
                      d.mutable_replication()->mutable_async()->set_pull(
