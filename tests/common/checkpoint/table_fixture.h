@@ -87,18 +87,17 @@ inline ExampleTable MakeExampleTable(const std::string& name, int64_t dim,
           InOrder(name, std::move(ids))};
 }
 
-// A whole save of SmallParameters and of these tables.
-inline absl::Status SaveTablesExample(FileSystem* file_system,
-                                      const std::string& train_dir,
-                                      int64_t step,
-                                      const std::vector<ExampleTable>& tables,
-                                      int64_t version = 1) {
+// A whole save of these tables and parameters.
+inline absl::Status SaveTablesExample(
+    FileSystem* file_system, const std::string& train_dir, int64_t step,
+    const std::vector<ExampleTable>& tables, int64_t version = 1,
+    const std::vector<TensorDef>& parameters = SmallParameters()) {
   std::vector<SavedTable> saved;
   for (const ExampleTable& table : tables) saved.push_back(table.saved);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<CheckpointWriter> writer,
       CheckpointWriter::Create({file_system, train_dir, step, Retention()},
-                               SmallParameters(), ExampleSlots(), saved));
+                               parameters, ExampleSlots(), saved));
   for (const CheckpointPiece& piece : writer->pieces()) {
     RETURN_IF_ERROR(writer->Append(ExampleBytes(piece, version)));
   }

@@ -46,10 +46,10 @@ class GivenRowsTest : public ::testing::Test {
     options_.tables = {Adagrad("user", 2)};
   }
   void Save(const std::vector<ExampleTable>& tables) {
-    EXPECT_THAT(SaveTablesExample(&fs_, "train", 7, tables), IsOk());
+    EXPECT_THAT(SaveTablesExample(&fs_, "train", 7, tables, 1, {}), IsOk());
   }
   absl::StatusOr<std::unique_ptr<InitialWeights>> Open() {
-    return InitialWeights::Open(&fs_, options_, SmallParameters());
+    return InitialWeights::Open(&fs_, options_, {});
   }
   void ExpectRefused(const std::string& first, const std::string& second) {
     EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
