@@ -11,7 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 #include "common/checkpoint/manifest_file.h"
-#include "common/checkpoint/row_order.h"
+#include "common/checkpoint/table_order.h"
 #include "common/checkpoint/train_dir.h"
 
 namespace muster {
@@ -115,7 +115,7 @@ absl::Status CheckRowOrder(const CheckpointManifest& manifest,
                            const SafetensorsReader& reader) {
   std::vector<int64_t> ids;
   for (const SavedTable& table : manifest.tables()) {
-    RowOrder order(table.definition().name());
+    TableOrder order(table.definition().name());
     const std::string stream = TableStreams(table)[RowBlock::kIds];
     for (int64_t row = 0; row < table.rows();) {
       const int64_t count = std::min<int64_t>(

@@ -32,7 +32,7 @@ CheckpointWriter::CheckpointWriter(Options options,
       temporary_(PathOf(TemporaryName(options_.global_step))),
       parameter_bytes_left_(DataBytes(layout_.parameters)) {
   for (const SavedTable& table : tables_) {
-    row_orders_.emplace_back(table.definition().name());
+    table_orders_.emplace_back(table.definition().name());
   }
 }
 
@@ -98,7 +98,7 @@ absl::Status CheckpointWriter::Append(absl::string_view data) {
 
 absl::Status CheckpointWriter::AppendRows(int table, const RowBlock& rows) {
   if (rows.rows() == 0) return absl::OkStatus();
-  RETURN_IF_ERROR(row_orders_[table].Add(rows.ids()));
+  RETURN_IF_ERROR(table_orders_[table].Add(rows.ids()));
   const std::vector<std::string> streams = TableStreams(tables_[table]);
   for (size_t i = 0; i < streams.size(); ++i) {
     const auto entry =

@@ -15,8 +15,8 @@
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/retention.h"
 #include "common/checkpoint/row_block.h"
-#include "common/checkpoint/row_order.h"
 #include "common/checkpoint/safetensors_writer.h"
+#include "common/checkpoint/table_order.h"
 #include "proto/checkpoint.pb.h"
 
 namespace muster {
@@ -73,7 +73,7 @@ class CheckpointWriter {
   absl::Status Append(absl::string_view data);
 
   // Writes the next rows of a table, by its index. Errors: besides the file
-  // system's DataLoss for rows that are not in order (RowOrder), and
+  // system's DataLoss for rows that are not in order (TableOrder), and
   // InvalidArgument for more than were declared.
   absl::Status AppendRows(int table, const RowBlock& rows);
 
@@ -117,7 +117,7 @@ class CheckpointWriter {
   std::unique_ptr<SafetensorsWriter> slots_file_;
   // Null without tables; else what is written of each of them.
   std::unique_ptr<SafetensorsWriter> tables_file_;
-  std::vector<RowOrder> row_orders_;
+  std::vector<TableOrder> table_orders_;
   // Bytes that the parameters file still wants.
   int64_t parameter_bytes_left_ = 0;
   // The temporary folder is there.

@@ -101,6 +101,12 @@ void SimParameterLink::ForgeIdentity(PushPart* header) {
   header->set_step(header->step() * kMoreThanSends + sends);
 }
 
+void SimParameterLink::PullRows(Frame<PullRowsRequest> request,
+                                absl::Time deadline,
+                                ReplyCallback<Frame<PullRowsReply>> done) {
+  Send(Copied(request), deadline, std::move(done));
+}
+
 void SimParameterLink::ReadSnapshot(const ReadSnapshotRequest& request,
                                     absl::Time deadline,
                                     ReplyCallback<Frame<SnapshotPart>> done) {

@@ -31,6 +31,8 @@ class SimParameterLink : public ParameterLink {
             ReplyCallback<Frame<PullReply>> done) override;
   void Push(Frame<PushPart> request, absl::Time deadline,
             ReplyCallback<Frame<PushReply>> done) override;
+  void PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                ReplyCallback<Frame<PullRowsReply>> done) override;
   void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time deadline,
                     ReplyCallback<Frame<SnapshotPart>> done) override;
 

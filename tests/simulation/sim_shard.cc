@@ -105,6 +105,13 @@ absl::StatusOr<Frame<PullReply>> SimShard::Handle(PullRequest request) {
   return Copied(shard_.Pull(request));
 }
 
+absl::StatusOr<Frame<PullRowsReply>> SimShard::Handle(
+    Frame<PullRowsRequest> request) {
+  bugs_.Forge(request.header.mutable_fence());
+  bugs_.Forge(request.header.mutable_token());
+  return Copied(shard_.PullRows(request));
+}
+
 absl::StatusOr<Frame<PushReply>> SimShard::Handle(Frame<PushPart> request) {
   bugs_.Forge(request.header.mutable_fence());
   bugs_.Forge(&request);

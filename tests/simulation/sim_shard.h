@@ -70,6 +70,7 @@ class SimShard {
   absl::StatusOr<LoadReply> Handle(Frame<LoadPart> request);
   absl::StatusOr<SealReply> Handle(SealRequest request);
   absl::StatusOr<Frame<PullReply>> Handle(PullRequest request);
+  absl::StatusOr<Frame<PullRowsReply>> Handle(Frame<PullRowsRequest> request);
   absl::StatusOr<Frame<PushReply>> Handle(Frame<PushPart> request);
   absl::StatusOr<BeginSnapshotReply> Handle(BeginSnapshotRequest request);
   absl::StatusOr<Frame<SnapshotPart>> Handle(ReadSnapshotRequest request);

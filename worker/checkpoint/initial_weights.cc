@@ -26,19 +26,27 @@ absl::Status AsBadFlag(const absl::Status& status, const std::string& path) {
       absl::StrCat("--init_from=", path, ": ", status.message()));
 }
 
-absl::Status NoCheckpoint(const std::vector<std::string>& names) {
-  std::string found = "nothing";
-  if (!names.empty()) {
-    const size_t count = std::min(names.size(), kMostNames);
-    found = absl::StrJoin(names.begin(),
-                          names.begin() + static_cast<int64_t>(count), ", ",
-                          [](std::string* out, const std::string& name) {
-                            absl::StrAppend(out, EscapeForLog(name));
-                          });
-    if (names.size() > count) {
-      absl::StrAppend(&found, " and ", names.size() - count, " more");
-    }
+std::string ListOf(const std::vector<std::string>& names) {
+  const size_t count = std::min(names.size(), kMostNames);
+  std::string text =
+      absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(count),
+                    ", ", [](std::string* out, const std::string& name) {
+                      absl::StrAppend(out, EscapeForLog(name));
+                    });
+  if (names.size() > count) {
+    absl::StrAppend(&text, " and ", names.size() - count, " more");
   }
+  return text;
+}
+
+// A clause; "" without names.
+std::string SayTables(absl::string_view what,
+                      const std::vector<std::string>& names) {
+  return names.empty() ? "" : absl::StrCat(what, " ", ListOf(names), "; ");
+}
+
+absl::Status NoCheckpoint(const std::vector<std::string>& names) {
+  const std::string found = names.empty() ? "nothing" : ListOf(names);
   return absl::InvalidArgumentError(absl::StrCat(
       "looking for the newest checkpoint in the folder: wanted the train_dir "
       "of a training, with folders like ",
@@ -50,8 +58,9 @@ absl::Status NoCheckpoint(const std::vector<std::string>& names) {
 absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::Open(
     FileSystem* file_system, const Options& options,
     absl::Span<const TensorDef> parameters) {
-  std::unique_ptr<InitialWeights> weights(new InitialWeights(options.path));
+  std::unique_ptr<InitialWeights> weights(new InitialWeights(options));
   RETURN_IF_ERROR(AsBadFlag(weights->OpenSource(file_system), options.path));
+  RETURN_IF_ERROR(AsBadFlag(weights->MatchTables(options), options.path));
   RETURN_IF_ERROR(AsBadFlag(weights->Match(options, parameters), options.path));
   RETURN_IF_ERROR(AsBadFlag(weights->CheckValues(parameters), options.path));
   return weights;
@@ -113,10 +122,51 @@ absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::OpenForRun(
   return weights;
 }
 
+absl::Status InitialWeights::MatchTables(const Options& options) {
+  ASSIGN_OR_RETURN(rows_, GivenRows::Create(tables_, checkpoint_ != nullptr
+                                                         ? checkpoint_->tables()
+                                                         : reader_));
+  std::vector<std::string> extra;
+  if (checkpoint_ != nullptr) extra = TablesThatModelLacks();
+  if (!options.partial && rows_->missing().size() + extra.size() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        SayTables("it lacks the model's tables", rows_->missing()),
+        SayTables("the model lacks its tables", extra),
+        "pass --init_from_partial to use what fits; a table that it lacks then "
+        "begins without rows"));
+  }
+  for (const std::string& name : rows_->missing()) {
+    remarks_.push_back(
+        absl::StrCat("not in the file, begins without rows: table '",
+                     EscapeForLog(name), "'"));
+  }
+  for (const std::string& name : extra) {
+    remarks_.push_back(absl::StrCat("not in the model, passed over: table '",
+                                    EscapeForLog(name), "'"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> InitialWeights::TablesThatModelLacks() const {
+  std::vector<std::string> names;
+  for (const SavedTable& saved : checkpoint_->manifest().tables()) {
+    const std::string& name = saved.definition().name();
+    const bool is_known = absl::c_any_of(
+        tables_,
+        [&name](const TableDef& table) { return table.name() == name; });
+    if (!is_known) names.push_back(name);
+  }
+  return names;
+}
+
 absl::Status InitialWeights::Match(const Options& options,
                                    absl::Span<const TensorDef> parameters) {
   std::vector<SourceTensor> tensors;
   for (const SafetensorsEntry& entry : reader_->entries()) {
+    // A checkpoint has rows in a file of their own.
+    if (checkpoint_ == nullptr && rows_->tensors().count(entry.name) > 0) {
+      continue;
+    }
     tensors.push_back({entry.name, entry.shape, entry.format_dtype});
   }
   ASSIGN_OR_RETURN(const TensorMatch match,

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,19 +15,24 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/file_system.h"
 #include "common/checkpoint/safetensors_reader.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
+#include "worker/checkpoint/given_rows.h"
 #include "worker/checkpoint/tensor_match.h"
 
 namespace muster {
 
 // First values of parameters: --init_from, a safetensors file of anybody's, a
-// checkpoint, or a train_dir, whose newest one is taken. All that is used is
-// checked when it is opened. Thread-safe.
+// checkpoint, or a train_dir, whose newest one is taken; and first rows of
+// tables, by their names, which no map changes. All that is used is checked
+// when it is opened. Thread-safe.
 class InitialWeights {
  public:
   struct Options : MatchOptions {
     // "": there are none.
     std::string path;
+    // The model's, which start from its rows.
+    std::vector<TableDef> tables;
   };
 
   // Opens the file and checks that each tensor that is used has the shape of
@@ -55,26 +60,32 @@ class InitialWeights {
   // The file, or the folder of the one checkpoint.
   const std::string& source() const { return source_; }
   int num_tensors() const;
+  const GivenRows& rows() const { return *rows_; }
 
   // Writes the values of a parameter, by its index, if the file has them.
   // Errors: the file's, if it was changed since.
   absl::Status Read(size_t parameter, absl::Span<float> dst) const;
 
  private:
-  explicit InitialWeights(std::string path)
-      : path_(path), source_(std::move(path)) {}
+  explicit InitialWeights(const Options& options)
+      : path_(options.path), tables_(options.tables), source_(options.path) {}
 
   // Fills what holds the tensors.
   absl::Status OpenSource(FileSystem* file_system);
   // The same for a folder with these names in it.
   absl::Status OpenFolder(FileSystem* file_system,
                           const std::vector<std::string>& names);
+  // Fills rows_ and appends to remarks_.
+  absl::Status MatchTables(const Options& options);
+  // REQUIRES: a checkpoint.
+  std::vector<std::string> TablesThatModelLacks() const;
   // Fills tensors_ and appends to remarks_.
   absl::Status Match(const Options& options,
                      absl::Span<const TensorDef> parameters);
   absl::Status CheckValues(absl::Span<const TensorDef> parameters) const;
 
   const std::string path_;
+  const std::vector<TableDef> tables_;
   std::string source_;
   // Either.
   std::unique_ptr<SafetensorsReader> file_;
@@ -82,6 +93,8 @@ class InitialWeights {
   const SafetensorsReader* reader_ = nullptr;
   // Names in the file by parameter; "" for one that it lacks.
   std::vector<std::string> tensors_;
+  // Set once it is open; reads from the above.
+  std::optional<GivenRows> rows_;
   std::vector<std::string> remarks_;
 };
 

@@ -9,7 +9,9 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/manifest_file.h"
 #include "common/checkpoint/train_dir.h"
+#include "worker/checkpoint/chief_tables.h"
 #include "worker/checkpoint/finished_run.h"
+#include "worker/checkpoint/table_transfer.h"
 #include "worker/client/call_status.h"
 #include "worker/input/data_set/data_files.h"
 
@@ -39,9 +41,7 @@ LoadEvent ModelLoader::LoadNow(const LoadModel& epoch) {
     options_.reporter.Error(warning);
   }
   const CheckpointReader& reader = *newest->reader;
-  const absl::Status compatible =
-      CheckCompatible(reader.manifest(), options_.placed->tensors,
-                      options_.placed->definition.optimizer);
+  const absl::Status compatible = CheckCompatibleModel(reader.manifest());
   const std::string what = absl::StrCat("restore ", reader.path());
   if (!compatible.ok()) return LoadEvent{Annotate(compatible, what), true};
   absl::StatusOr<RestoredRows> rows =
@@ -87,14 +87,26 @@ int64_t ModelLoader::SavedEpoch() {
   return epoch;
 }
 
+absl::Status ModelLoader::CheckCompatibleModel(
+    const CheckpointManifest& manifest) const {
+  const PlacedModel& placed = *options_.placed;
+  RETURN_IF_ERROR(CheckCompatible(manifest, placed.tensors,
+                                  placed.definition.optimizer, placed.tables));
+  return CheckTableSlots(manifest, placed.tables);
+}
+
 absl::StatusOr<LoadedModel> ModelLoader::Restore(const CheckpointReader& reader,
                                                  RestoredRows rows) {
-  RETURN_IF_ERROR(
-      options_.client->chief().Define(options_.placed->definition).status());
+  ChiefClient& chief = options_.client->chief();
+  ModelDefinition definition = options_.placed->definition;
+  definition.updates = reader.manifest().global_step();
+  RETURN_IF_ERROR(chief.Define(definition).status());
   for (const CheckpointPiece& piece : reader.pieces()) {
     RETURN_IF_ERROR(RestorePiece(reader, piece));
   }
-  RETURN_IF_ERROR(options_.client->chief().Seal().status());
+  RETURN_IF_ERROR(
+      LoadTables(reader, options_.placed->tables, LoadIntoShards(&chief)));
+  RETURN_IF_ERROR(chief.Seal().status());
   const CheckpointManifest& manifest = reader.manifest();
   trained_ = absl::Seconds(manifest.trained_s());
   LoadedModel loaded;
@@ -154,7 +166,10 @@ LoadEvent ModelLoader::Initialize() {
   if (!values.ok()) return LoadEvent{values.status(), true};
   const absl::StatusOr<std::string> read = ReadNamespace(*values);
   if (!read.ok()) return LoadEvent{read.status(), false};
-  return LoadEvent{SendValues(*values, *read), false};
+  absl::StatusOr<LoadedModel> loaded = SendValues(*values, *read);
+  // Rows are read as they are sent.
+  const bool unusable = IsOfFile(loaded.status());
+  return LoadEvent{std::move(loaded), unusable};
 }
 
 absl::StatusOr<ModelLoader::Values> ModelLoader::MakeValues() const {
@@ -171,6 +186,13 @@ absl::StatusOr<ModelLoader::Values> ModelLoader::MakeValues() const {
 absl::StatusOr<std::string> ModelLoader::ReadNamespace(
     const Values& values) const {
   if (!options_.read_from.space.has_value()) return "";
+  if (!options_.placed->tables.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        GivenWeights(), ": the model has table '",
+        options_.placed->tables[0].name(),
+        "', and rows of another namespace are not read; take a checkpoint of "
+        "it with --init_from"));
+  }
   return ReadNamespaceWeights(
       options_.read_from, options_.client, options_.placed->tensors,
       [&values](int index) { return values[index]; }, options_.reporter);
@@ -178,12 +200,17 @@ absl::StatusOr<std::string> ModelLoader::ReadNamespace(
 
 absl::StatusOr<LoadedModel> ModelLoader::SendValues(const Values& values,
                                                     const std::string& read) {
-  std::vector<TensorView> views;
+  std::vector<LoadRange> ranges;
   for (const absl::Span<const float> tensor : values) {
-    views.push_back(ViewOf(tensor));
+    ranges.push_back({static_cast<int>(ranges.size()), 0, ViewOf(tensor)});
   }
-  RETURN_IF_ERROR(
-      options_.client->chief().LoadModel(options_.placed->definition, views));
+  ChiefClient& chief = options_.client->chief();
+  RETURN_IF_ERROR(chief.Define(options_.placed->definition).status());
+  RETURN_IF_ERROR(chief.Load("", ranges));
+  if (options_.weights != nullptr) {
+    RETURN_IF_ERROR(options_.weights->rows().Load(LoadIntoShards(&chief)));
+  }
+  RETURN_IF_ERROR(chief.Seal().status());
   trained_ = absl::ZeroDuration();
   LoadedModel loaded;
   loaded.initialized = true;

@@ -71,6 +71,8 @@ class ModelLoader : public ModelSource {
 
  private:
   LoadEvent LoadNow(const LoadModel& epoch);
+  // Errors: those of CheckCompatible and CheckTableSlots.
+  absl::Status CheckCompatibleModel(const CheckpointManifest& manifest) const;
   // The model of a checkpoint that was found to be usable.
   absl::StatusOr<LoadedModel> Restore(const CheckpointReader& reader,
                                       RestoredRows rows);

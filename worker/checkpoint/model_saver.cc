@@ -12,7 +12,9 @@
 #include "common/checkpoint/train_dir.h"
 #include "common/rpc/call_table.h"
 #include "common/tensor/shape.h"
+#include "worker/checkpoint/chief_tables.h"
 #include "worker/checkpoint/held_steps.h"
+#include "worker/checkpoint/table_transfer.h"
 #include "worker/client/call_status.h"
 #include "worker/client/link/blocking_call.h"
 
@@ -267,12 +269,19 @@ absl::StatusOr<std::string> ModelSaver::WriteFiles(
   options.train_dir = options_.train_dir;
   options.global_step = manifest.global_step();
   options.retention = options_.retention;
-  ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointWriter> writer,
-                   OfFile(CheckpointWriter::Create(
-                       options, options_.placed->tensors, options_.slots)));
+  ASSIGN_OR_RETURN(const std::vector<SavedTable> tables,
+                   TablesOf(options_.placed->tables, cuts));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<CheckpointWriter> writer,
+      OfFile(CheckpointWriter::Create(options, options_.placed->tensors,
+                                      options_.slots, tables)));
   for (const CheckpointPiece& piece : writer->pieces()) {
     RETURN_IF_ERROR(CopyPiece(cuts, piece, writer.get()));
   }
+  RETURN_IF_ERROR(SaveTables({tables, static_cast<int>(cuts.size()),
+                              options_.placed->definition.allow_non_finite,
+                              RowsOfSnapshots(&options_.client->chief(), cuts)},
+                             writer.get()));
   ASSIGN_OR_RETURN(const CheckpointWriter::Committed committed,
                    OfFile(writer->Commit(manifest)));
   for (const std::string& warning : committed.warnings) {

@@ -140,6 +140,27 @@ class RowCutter {
 
 namespace {
 
+// The indices of `ids` in the order of their tables. Errors: InvalidArgument
+// for one that is not the model's, or comes twice.
+absl::StatusOr<std::vector<size_t>> ByTable(
+    const ClientModel& model, absl::Span<const RowParts::Ids> ids) {
+  std::vector<size_t> order(ids.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return ids[a].table < ids[b].table;
+  });
+  int last = -1;
+  for (const size_t input : order) {
+    const int table = ids[input].table;
+    RETURN_IF_ERROR(CheckTable(model, table));
+    if (std::exchange(last, table) != table) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows of '", model.tables[table].name(),
+                     "' are there twice; wanted all of a table together"));
+  }
+  return order;
+}
+
 // The ps task that has more parts than it may; -1: none.
 int FirstOver(const RowParts& parts, const std::vector<int64_t>& most) {
   for (size_t ps = 0; ps < most.size(); ++ps) {
@@ -154,22 +175,9 @@ int FirstOver(const RowParts& parts, const std::vector<int64_t>& most) {
 absl::StatusOr<RowParts> RowParts::Cut(const ClientModel& model,
                                        absl::Span<const Ids> ids,
                                        const Options& options) {
-  std::vector<size_t> by_table(ids.size());
-  std::iota(by_table.begin(), by_table.end(), 0);
-  std::stable_sort(by_table.begin(), by_table.end(), [&](size_t a, size_t b) {
-    return ids[a].table < ids[b].table;
-  });
-  int last = -1;
-  std::vector<TableDef> tables(ids.size());
-  for (const size_t input : by_table) {
-    const int table = ids[input].table;
-    RETURN_IF_ERROR(CheckTable(model, table));
-    tables[input] = model.tables[table];
-    if (std::exchange(last, table) != table) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows of '", tables[input].name(),
-                     "' are there twice; wanted all of a table together"));
-  }
+  ASSIGN_OR_RETURN(const std::vector<size_t> by_table, ByTable(model, ids));
+  std::vector<TableDef> tables;
+  for (const Ids& of : ids) tables.push_back(model.tables[of.table]);
   const std::vector<int64_t> largest(model.fences.size(), kMaxPartBytes);
   for (const std::vector<int64_t>& bytes : {model.part_bytes, largest}) {
     RowParts made;

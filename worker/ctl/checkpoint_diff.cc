@@ -20,6 +20,7 @@
 #include "common/process/exit_code.h"
 #include "common/tensor/dtype.h"
 #include "worker/ctl/checkpoint_path.h"
+#include "worker/ctl/table_diff.h"
 #include "worker/ctl/verb.h"
 
 namespace muster {
@@ -120,8 +121,39 @@ absl::StatusOr<std::string> CompareTensor(const CheckpointReader& a,
       distance.count, in_a.elements, distance.first, distance.largest);
 }
 
-// Compares parameters and slots, and not steps, times and positions: a line for
-// each of the first tensors that differ, and a sum.
+std::map<std::string, int> TablesByName(const CheckpointReader& reader) {
+  std::map<std::string, int> tables;
+  for (int i = 0; i < reader.manifest().tables_size(); ++i) {
+    tables[reader.manifest().tables(i).definition().name()] = i;
+  }
+  return tables;
+}
+
+// Appends a line for each table that differs. Returns how many either has.
+absl::StatusOr<size_t> CompareAllTables(const CheckpointReader& a,
+                                        const CheckpointReader& b,
+                                        std::vector<std::string>* lines) {
+  const std::map<std::string, int> in_a = TablesByName(a);
+  std::map<std::string, int> in_b = TablesByName(b);
+  for (const auto& [name, table] : in_a) {
+    const auto other = in_b.find(name);
+    if (other == in_b.end()) {
+      lines->push_back(absl::StrCat(name, ": table only in ", a.path()));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::string differs,
+                     CompareTables(a, table, b, other->second));
+    if (!differs.empty()) lines->push_back(absl::StrCat(name, ": ", differs));
+    in_b.erase(other);
+  }
+  for (const auto& [name, table] : in_b) {
+    lines->push_back(absl::StrCat(name, ": table only in ", b.path()));
+  }
+  return in_a.size() + in_b.size();
+}
+
+// Compares parameters, slots and tables, and not steps, times and positions: a
+// line for each of the first tensors that differ, and a sum.
 absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
                      VerbResult* result) {
   const auto in_a = ByName(a);
@@ -143,13 +175,15 @@ absl::Status Compare(const CheckpointReader& a, const CheckpointReader& b,
     lines.push_back(absl::StrCat(name, ": only in ", b.path()));
     ++tensors;
   }
+  ASSIGN_OR_RETURN(const size_t tables, CompareAllTables(a, b, &lines));
   if (!lines.empty()) result->exit_code = kExitFailed;
   for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) {
     absl::StrAppend(&result->out, lines[i], "\n");
   }
   absl::StrAppend(&result->out, a.path(), " (step ", a.manifest().global_step(),
                   ") and ", b.path(), " (step ", b.manifest().global_step(),
-                  "): ", lines.size(), " of ", tensors, " tensors differ\n");
+                  "): ", lines.size(), " of ", tensors + tables,
+                  tables > 0 ? " tensors and tables" : " tensors", " differ\n");
   return absl::OkStatus();
 }
 
@@ -164,7 +198,7 @@ absl::Status Diff(const VerbCall& call, VerbResult* result) {
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
     "checkpoint diff",
     {"PATH OTHER",
-     "compares the tensors of two checkpoints, bit for bit.\n"
+     "compares the tensors and tables of two checkpoints, bit for bit.\n"
      "  A train_dir stands for its newest whole checkpoint. Ends with 1 if "
      "they "
      "differ.",

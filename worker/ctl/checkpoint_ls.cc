@@ -61,6 +61,18 @@ std::string Table(const CheckpointReader& reader) {
   return text;
 }
 
+std::string Tables(const CheckpointManifest& manifest) {
+  std::string text;
+  for (const SavedTable& table : manifest.tables()) {
+    absl::StrAppend(
+        &text, "  table ", table.definition().name(), "  rows=", table.rows(),
+        " dim=", table.definition().dim(),
+        " rule=", EscapeForLog(table.definition().optimizer().name(), 40),
+        " slots=[", absl::StrJoin(table.slots(), ", "), "]\n");
+  }
+  return text;
+}
+
 // "" of a manifest with a ledger.
 std::string DescribePosition(const CheckpointManifest& manifest,
                              const WorkerPosition& worker) {
@@ -121,7 +133,7 @@ std::string Describe(const CheckpointReader& reader) {
                           TaskName(MakeTaskId(kPsJob, shard.ps_task())),
                           shard.version(), shard.marks_size());
   }
-  return text + Table(reader);
+  return text + Table(reader) + Tables(manifest);
 }
 
 // "best   ckpt-000000001200  test_accuracy=0.9146"; "" if none is kept.

@@ -87,8 +87,10 @@ std::string SummaryOf(const CheckpointReader& reader) {
   const CheckpointManifest& manifest = reader.manifest();
   int64_t bytes = 0;
   for (const CheckpointFile& file : manifest.files()) bytes += file.bytes();
+  int64_t rows = 0;
+  for (const SavedTable& table : manifest.tables()) rows += table.rows();
   return absl::StrFormat(
-      "step=%d epoch=%d saved=%s trained=%s parameters=%d bytes=%d",
+      "step=%d epoch=%d saved=%s trained=%s parameters=%d%s bytes=%d",
       manifest.global_step(), manifest.model_epoch(),
       manifest.saved_unix_ms() == 0
           ? "unknown"
@@ -97,7 +99,11 @@ std::string SummaryOf(const CheckpointReader& reader) {
                              absl::UTCTimeZone()),
       absl::FormatDuration(
           absl::Floor(absl::Seconds(manifest.trained_s()), absl::Seconds(1))),
-      manifest.parameters_size(), bytes);
+      manifest.parameters_size(),
+      manifest.tables().empty()
+          ? ""
+          : absl::StrCat(" tables=", manifest.tables_size(), " rows=", rows),
+      bytes);
 }
 
 void VerifyCheckpoints(const VerbCall& call,

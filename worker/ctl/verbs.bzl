@@ -6,13 +6,15 @@
 VERBS = {
     "checkpoint_diff": [
         ":checkpoint_path",
+        ":table_diff",
         "//common/checkpoint:checkpoint_layout",
         "//common/checkpoint:checkpoint_reader",
     ],
     "checkpoint_export": [
         ":checkpoint_path",
+        ":export_file",
+        "//common/checkpoint:checkpoint_layout",
         "//common/checkpoint:checkpoint_reader",
-        "//common/checkpoint:file_system",
         "//common/checkpoint:safetensors_writer",
     ],
     "checkpoint_ls": [
@@ -86,5 +88,14 @@ VERBS = {
         "//common/cluster:placement_table",
         "//worker/model:model_graph",
         "//worker/training:place_model",
+    ],
+    "table_export": [
+        ":checkpoint_path",
+        ":export_file",
+        "//common/checkpoint:checkpoint_reader",
+    ],
+    "table_ls": [
+        ":namespace_calls",
+        ":table_totals",
     ],
 }

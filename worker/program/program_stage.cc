@@ -183,7 +183,8 @@ absl::Status ProgramStage::ReadNewestCheckpoint() const {
       CheckpointReader::OpenNewest(&file_system, placed().options().train_dir));
   const CheckpointReader& reader = *newest.reader;
   RETURN_IF_ERROR(CheckCompatible(reader.manifest(), placed().model().tensors,
-                                  placed().model().definition.optimizer));
+                                  placed().model().definition.optimizer,
+                                  placed().model().tables));
   for (size_t i = 0; i < model_.values.size(); ++i) {
     const absl::Span<float> value = model_.values[i];
     RETURN_IF_ERROR(reader.Read(

@@ -105,12 +105,13 @@ absl::StatusOr<PendingSave> ChiefParts::BeginSave() {
 }
 
 absl::Status ChiefParts::CreateLoader() {
+  InitialWeights::Options init = options().init;
+  init.tables = steps_.placed().model().tables;
   ASSIGN_OR_RETURN(
       weights_, write_watch_->WatchRead("opening of the initial weights", [&] {
-        return InitialWeights::OpenForRun(restored_files_.get(), options().init,
-                                          steps_.placed().model().tensors,
-                                          options().train_dir,
-                                          options().reporter);
+        return InitialWeights::OpenForRun(
+            restored_files_.get(), init, steps_.placed().model().tensors,
+            options().train_dir, options().reporter);
       }));
   ModelLoader::Options load;
   load.file_system = restored_files_.get();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/optimizer/update_rule.h"
+#include "proto/program.pb.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/task/worker_job.h"
@@ -29,9 +30,12 @@ class PlacedTraining {
     BatchPlan shape;
     // Rows of the training half; 0: not known, as a stream's.
     int64_t num_examples = 0;
+    // A program's.
+    absl::Span<const ProgramTable> tables = {};
   };
   // The chief reports what was fitted and placed. Errors: those of CheckEpochs,
-  // FitScheduleToTraining, ScaleOptimizer, CreateUpdateRule and PlaceModel.
+  // FitScheduleToTraining, ScaleOptimizer, CreateUpdateRule, MakeTableDefs and
+  // PlaceModel.
   static absl::StatusOr<std::unique_ptr<PlacedTraining>> Create(
       WorkerJob job, const Trained& trained);
 
@@ -50,7 +54,8 @@ class PlacedTraining {
   // Fits the learning rate to the rows of an update and to the length of the
   // training.
   absl::Status FitOptimizer(const BatchPlan& shape, int64_t num_examples);
-  absl::Status Place(absl::Span<const TensorDef> tensors);
+  absl::Status Place(absl::Span<const TensorDef> tensors,
+                     absl::Span<const ProgramTable> tables);
 
   WorkerJob job_;
   EpochLength epoch_;

@@ -30,7 +30,8 @@ absl::Status StepStage::Connect(WorkerLinks links) {
   options.clock = task.clock;
   options.reporter = task.reporter;
   client_ = std::make_unique<ParameterClient>(options, std::move(links.shards));
-  return client_->SetModel(placed_.model().tensors, placed_.model().placement);
+  return client_->SetModel(placed_.model().tensors, placed_.model().placement,
+                           placed_.model().tables);
 }
 
 JobGoal StepStage::goal() const {

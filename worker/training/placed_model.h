@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/cluster/placement.h"
+#include "proto/table.pb.h"
 #include "proto/tensor.pb.h"
 #include "worker/client/chief_client.h"
 
@@ -15,6 +16,8 @@ namespace muster {
 struct PlacedModel {
   // The parameters, in creation order.
   std::vector<TensorDef> tensors;
+  // Its sparse tables, of which every ps task has a part.
+  std::vector<TableDef> tables;
   Placement placement;
   ModelDefinition definition;
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/optimizer/scale_learning_rate.h"
+#include "worker/training/optimizers_of.h"
 
 namespace muster {
 
@@ -41,12 +42,16 @@ absl::Status CheckUpdateRows(const BatchPlan& shape, int64_t update_rows,
 
 absl::StatusOr<std::string> ScaleOptimizer(const BatchPlan& shape,
                                            TrainingSpec* training) {
-  ASSIGN_OR_RETURN(
-      ScaledOptimizer scaled,
-      ScaleLearningRate(training->optimizer(),
-                        UpdateRows(training->replication(), shape)));
-  *training->mutable_optimizer() = std::move(scaled.spec);
-  return scaled.text;
+  const int64_t rows = UpdateRows(training->replication(), shape);
+  std::string text;
+  for (OptimizerSpec* const optimizer : OptimizersOf(training)) {
+    ASSIGN_OR_RETURN(ScaledOptimizer scaled,
+                     ScaleLearningRate(*optimizer, rows));
+    *optimizer = std::move(scaled.spec);
+    absl::StrAppend(&text, text.empty() || scaled.text.empty() ? "" : "; ",
+                    scaled.text);
+  }
+  return text;
 }
 
 }  // namespace muster

@@ -23,10 +23,10 @@ int64_t UpdateRows(const ReplicationSpec& replication, const BatchPlan& shape);
 absl::Status CheckUpdateRows(const BatchPlan& shape, int64_t update_rows,
                              int64_t num_examples);
 
-// Carries out optimizer.learning_rate_scaling for the job's UpdateRows, in the
-// one TrainingSpec that shards, checkpoints, curves and fingerprints are made
-// from. Returns the line to print, "" if nothing is scaled. Errors: those of
-// ScaleLearningRate.
+// Carries out learning_rate_scaling of the optimizer, and of those of tables,
+// for the job's UpdateRows, in the one TrainingSpec that shards, checkpoints,
+// curves and fingerprints are made from. Returns the line to print, "" if
+// nothing is scaled. Errors: those of ScaleLearningRate.
 absl::StatusOr<std::string> ScaleOptimizer(const BatchPlan& shape,
                                            TrainingSpec* training);
 

@@ -21,6 +21,7 @@
 #include "worker/input/input_threads.h"
 #include "worker/model/expand_blocks.h"
 #include "worker/training/check_range.h"
+#include "worker/training/optimizers_of.h"
 #include "worker/training/schedule_length.h"
 #include "worker/training/training_override.h"
 #include "worker/training/without_model.h"
@@ -286,6 +287,11 @@ std::string StopSource(const TrainingSpec& spec, absl::string_view source,
 }
 
 absl::Status ValidateTrainingSpec(const TrainingSpec& spec) {
+  if (!spec.table().empty()) {
+    return absl::InvalidArgumentError(
+        "table: a model of layers has no tables, programs that compute their "
+        "own gradients have (leave the field out)");
+  }
   RETURN_IF_ERROR(ValidateModel(spec.model()));
   RETURN_IF_ERROR(ValidateInput(spec.input()));
   RETURN_IF_ERROR(ValidateClassWeights(spec));
@@ -312,7 +318,9 @@ TrainingSpec SemanticPart(TrainingSpec spec) {
   spec.mutable_input()->clear_parts();
   spec.mutable_input()->clear_prefetch();
   spec.mutable_input()->clear_threads();
-  SortAttrs(spec.mutable_optimizer()->mutable_attr());
+  for (OptimizerSpec* const optimizer : OptimizersOf(&spec)) {
+    SortAttrs(optimizer->mutable_attr());
+  }
   for (LayerSpec& layer : *spec.mutable_model()->mutable_layer()) {
     SortAttrs(layer.mutable_attr());
     layer.clear_device();

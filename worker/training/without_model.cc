@@ -14,8 +14,10 @@
 #include "google/protobuf/descriptor.h"
 #include "worker/tower/gradient_clipper.h"
 #include "worker/training/check_range.h"
+#include "worker/training/optimizers_of.h"
 #include "worker/training/replication_settings.h"
 #include "worker/training/schedule_length.h"
+#include "worker/training/table_defs.h"
 
 namespace muster {
 namespace {
@@ -141,6 +143,11 @@ absl::Status RefuseEvaluations(const TrainingSpec& spec) {
   if (spec.optimizer().schedule().name() == "on_plateau") {
     return RefuseField("optimizer.schedule", kAdvice);
   }
+  for (const TableSpec& table : spec.table()) {
+    if (table.optimizer().schedule().name() == "on_plateau") {
+      return RefuseField("table.optimizer.schedule", kAdvice);
+    }
+  }
   if (spec.summary().images() > 0) {
     return RefuseField("summary.images", "its data are its own");
   }
@@ -169,8 +176,10 @@ absl::Status RefuseWaysOfTowers(const TrainingSpec& spec) {
 }  // namespace
 
 void FillDefaultsWithoutModel(TrainingSpec* spec) {
-  ScheduleSpec* schedule = spec->mutable_optimizer()->mutable_schedule();
-  if (schedule->name().empty()) schedule->set_name("constant");
+  for (OptimizerSpec* const optimizer : OptimizersOf(spec)) {
+    ScheduleSpec* schedule = optimizer->mutable_schedule();
+    if (schedule->name().empty()) schedule->set_name("constant");
+  }
   ReplicationSpec* replication = spec->mutable_replication();
   if (replication->mode_case() == ReplicationSpec::MODE_NOT_SET) {
     replication->mutable_async();
@@ -200,6 +209,12 @@ void FillDefaultsWithoutModel(TrainingSpec* spec) {
 absl::Status ValidateWithoutModel(const TrainingSpec& spec) {
   RETURN_IF_ERROR(
       Annotate(ValidateOptimizer(spec.optimizer(), spec.stop()), "optimizer"));
+  for (const TableSpec& table : spec.table()) {
+    if (!table.has_optimizer()) continue;
+    RETURN_IF_ERROR(Annotate(ValidateOptimizer(table.optimizer(), spec.stop()),
+                             "table.optimizer"));
+  }
+  RETURN_IF_ERROR(ValidateTables(spec));
   RETURN_IF_ERROR(ValidateReplication(spec.replication()));
   RETURN_IF_ERROR(ValidateGradient(spec.gradient()));
   RETURN_IF_ERROR(ValidatePull(spec));

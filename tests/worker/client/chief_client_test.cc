@@ -1,5 +1,7 @@
 #include "worker/client/chief_client.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_parameter_link.h"
+#include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/worker/client/two_shard_fixture.h"
 
@@ -42,6 +45,84 @@ class DefineTimer : public FakeParameterLink {
   const Clock* const clock_;
   absl::Duration* const time_;
 };
+
+// Remembers what the chief says of rows, and loses the first read of them.
+class RowsShard {
+ public:
+  // The slots of the second table.
+  RowsShard(std::vector<DefineRequest>* defined, std::vector<std::string> slots)
+      : defined_(*defined), slots_(std::move(slots)) {}
+
+  class Link : public ForwardingParameterLink {
+   public:
+    explicit Link(RowsShard* shard)
+        : ForwardingParameterLink(nullptr), shard_(*shard) {}
+
+    void CallBytes(const AnyMethod&, std::string request, absl::Time,
+                   ReplyCallback<std::string> done) override {
+      DefineRequest& define = shard_.defined_.emplace_back();
+      define.ParseFromString(request);
+      DefineReply reply;
+      reply.add_tables()->add_slots("accumulator");
+      TableState& second = *reply.add_tables();
+      for (const std::string& slot : shard_.slots_) second.add_slots(slot);
+      done(reply.SerializeAsString());
+    }
+    void Load(Frame<LoadPart> request, absl::Time,
+              ReplyCallback<LoadReply> done) override {
+      shard_.loaded_.push_back(request);
+      done(LoadReply());
+    }
+    void ReadSnapshot(const ReadSnapshotRequest& request, absl::Time,
+                      ReplyCallback<Frame<SnapshotPart>> done) override {
+      shard_.reads_.push_back(request);
+      if (shard_.reads_.size() == 1) {
+        return done(absl::UnavailableError("lost"));
+      }
+      Frame<SnapshotPart> reply;
+      reply.header.mutable_next()->set_logical_shard(
+          request.cursor().logical_shard() + 1);
+      reply.data = absl::Cord("rows");
+      done(std::move(reply));
+    }
+    int64_t best_part_bytes() const override { return kMaxPartBytes; }
+    int best_window_parts() const override { return 1; }
+
+   private:
+    RowsShard& shard_;
+  };
+
+  const std::vector<Frame<LoadPart>>& loaded() const { return loaded_; }
+  const std::vector<ReadSnapshotRequest>& reads() const { return reads_; }
+
+ private:
+  std::vector<DefineRequest>& defined_;
+  const std::vector<std::string> slots_;
+  std::vector<Frame<LoadPart>> loaded_;
+  std::vector<ReadSnapshotRequest> reads_;
+};
+
+// Of the tables "user", rows of 2, and "item", rows of 3.
+std::unique_ptr<ParameterClient> ClientOf(RowsShard (&shards)[2]) {
+  static const MonotonicClock clock{};
+  ParameterClient::Options options;
+  options.clock = &clock;
+  options.transfer.backoff.initial = absl::Milliseconds(1);
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  for (RowsShard& shard : shards) {
+    links.push_back(std::make_unique<RowsShard::Link>(&shard));
+    options.ps_names.push_back("/job:ps/task:x");
+  }
+  auto client = std::make_unique<ParameterClient>(options, std::move(links));
+  std::vector<TableDef> tables(2);
+  tables[0].set_name("user");
+  tables[0].set_dim(2);
+  tables[1].set_name("item");
+  tables[1].set_dim(3);
+  EXPECT_THAT(client->SetModel({}, {}, tables), IsOk());
+  client->SetEpoch(1, {11, 12});
+  return client;
+}
 
 // A model of a small and a large tensor on shard 0 and 1, and one more.
 class ChiefClientTest : public TwoShardFixture {
@@ -80,6 +161,99 @@ TEST_F(ChiefClientTest, RefusesRangesThatAreNotInTheTensor) {
   EXPECT_THAT(client_->chief().Load("", {{0, 0, {view.data, 3}}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("not a whole number of elements")));
+}
+
+TEST(ChiefRowsTest, Define_TellsEachPsTheTablesAndItsShareOfThem) {
+  std::vector<DefineRequest> defined;
+  RowsShard shards[2] = {RowsShard(&defined, {"m"}),
+                         RowsShard(&defined, {"m"})};
+  const auto client = ClientOf(shards);
+  ModelDefinition definition;
+  definition.updates = 70;
+  const auto slots = client->chief().Define(definition);
+  ASSERT_THAT(slots, IsOk());
+  EXPECT_EQ(slots->of_tables,
+            std::vector<std::vector<std::string>>({{"accumulator"}, {"m"}}));
+  ASSERT_EQ(defined.size(), 2);
+  for (int ps = 0; ps < 2; ++ps) {
+    EXPECT_EQ(defined[ps].tables_size(), 2);
+    EXPECT_EQ(defined[ps].tables(1).dim(), 3);
+    EXPECT_EQ(defined[ps].ps_index(), ps);
+    EXPECT_EQ(defined[ps].num_ps(), 2);
+    EXPECT_EQ(defined[ps].updates(), 70);
+  }
+}
+
+TEST(ChiefRowsTest, Define_OfShardsThatKeepOtherSlots_IsInternal) {
+  std::vector<DefineRequest> defined;
+  RowsShard shards[2] = {RowsShard(&defined, {"m"}),
+                         RowsShard(&defined, {"v"})};
+  EXPECT_THAT(
+      ClientOf(shards)->chief().Define({}),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("keep different slots")));
+}
+
+TEST(ChiefRowsTest, LoadRows_SendsEachPsItsRowsWhole) {
+  std::vector<DefineRequest> defined;
+  RowsShard shards[2] = {RowsShard(&defined, {"m"}),
+                         RowsShard(&defined, {"m"})};
+  const auto client = ClientOf(shards);
+  const std::vector<int64_t> ids = {5, -2, 900, 31};
+  const std::vector<int64_t> updates = {50, 20, 9000, 310};
+  const std::vector<float> values = {5, 5, -2, -2, 900, 900, 31, 31};
+  const std::vector<float> slot = {6, 6, -1, -1, 901, 901, 32, 32};
+  ASSERT_THAT(client->chief().LoadRows({0, ids, updates, {values, slot}}),
+              IsOk());
+  size_t rows = 0;
+  for (RowsShard& shard : shards) {
+    for (const Frame<LoadPart>& part : shard.loaded()) {
+      EXPECT_EQ(part.header.rows().table(), "user");
+      const int64_t n = part.header.rows().count();
+      const std::string data(part.data);
+      ASSERT_EQ(data.size(), n * (16 + 2 * 8));
+      std::vector<int64_t> numbers(2 * n);
+      std::memcpy(numbers.data(), data.data(), 16 * n);
+      std::vector<float> floats(4 * n);
+      std::memcpy(floats.data(), data.data() + 16 * n, 16 * n);
+      for (int64_t i = 0; i < n; ++i) {
+        const auto id = static_cast<float>(numbers[i]);
+        EXPECT_EQ(std::abs(numbers[n + i]), std::abs(10 * numbers[i]));
+        EXPECT_EQ(floats[2 * i], id);
+        EXPECT_EQ(floats[2 * n + 2 * i + 1], id + 1);
+      }
+      rows += n;
+    }
+  }
+  EXPECT_EQ(rows, ids.size());
+  EXPECT_THAT(client->chief().LoadRows({0, ids, {}, {values}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("0 counts of updates")));
+  EXPECT_THAT(client->chief().LoadRows({0, ids, updates, {slot, {1}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(ChiefRowsTest, ReadRows_AsksOnePsFromTheCursor) {
+  std::vector<DefineRequest> defined;
+  RowsShard shards[2] = {RowsShard(&defined, {"m"}),
+                         RowsShard(&defined, {"m"})};
+  const auto client = ClientOf(shards);
+  std::vector<BeginSnapshotReply> snapshots(2);
+  snapshots[1].set_snapshot(77);
+  RowCursor cursor;
+  cursor.set_logical_shard(600);
+  cursor.set_after_id(-9);
+  const auto part = client->chief().ReadRows(snapshots, 1, "item", cursor);
+  ASSERT_THAT(part, IsOk());
+  EXPECT_EQ(part->data, "rows");
+  EXPECT_EQ(part->header.next().logical_shard(), 601);
+  EXPECT_TRUE(shards[0].reads().empty());
+  // The first was lost.
+  ASSERT_EQ(shards[1].reads().size(), 2);
+  const ReadSnapshotRequest& read = shards[1].reads().back();
+  EXPECT_EQ(read.snapshot(), 77);
+  EXPECT_EQ(read.table(), "item");
+  EXPECT_EQ(read.cursor().logical_shard(), 600);
+  EXPECT_EQ(read.cursor().after_id(), -9);
 }
 
 TEST_F(ChiefClientTest, GivesAShardTimeToMakeRoomForItsTensors) {

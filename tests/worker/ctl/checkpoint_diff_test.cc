@@ -3,6 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/checkpoint/table_fixture.h"
 #include "tests/worker/ctl/verb_fixture.h"
 
 namespace muster {
@@ -51,6 +52,21 @@ TEST_F(CheckpointDiffTest, CountsTensorsThatOnlyOneHas) {
   EXPECT_THAT(out, HasSubstr("bn/mean: only in train/ckpt-000000000010"));
   EXPECT_THAT(out, HasSubstr("head/weights: only in train/ckpt-000000000030"));
   EXPECT_THAT(out, HasSubstr("13 of 13 tensors differ"));
+}
+
+TEST_F(CheckpointDiffTest, Tables_AreComparedBesideTensors) {
+  const ExampleTable user = MakeExampleTable("user", 2, {0, 1, -1});
+  const ExampleTable item = MakeExampleTable("item", 2, {7});
+  ASSERT_THAT(SaveTablesExample(&fs_, "train", 30, {user, item}), IsOk());
+  ASSERT_THAT(SaveTablesExample(&fs_, "train", 40, {user}, 2), IsOk());
+  const VerbResult result = Diff(Path(30), Path(40));
+  EXPECT_EQ(result.exit_code, kExitFailed) << result.error;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("item: table only in train/ckpt-000000000030\n"),
+                    ContainsRegex("user: 0 rows only .* 3 of 3 in both differ"),
+                    HasSubstr("11 of 11 tensors and tables differ")));
+  ASSERT_THAT(SaveTablesExample(&fs_, "train", 50, {user, item}), IsOk());
+  EXPECT_EQ(Diff(Path(30), Path(50)).exit_code, kExitDone);
 }
 
 TEST_F(CheckpointDiffTest, NamesTheDamageOfTheOther) {

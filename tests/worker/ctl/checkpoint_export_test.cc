@@ -1,5 +1,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/checkpoint/table_fixture.h"
 #include "tests/worker/ctl/verb_fixture.h"
 
 namespace muster {
@@ -28,6 +29,18 @@ TEST_F(CheckpointExportTest, ExportsTheParametersOfTheNewestWholeOne) {
   // The same tensors and bytes as in the checkpoint.
   EXPECT_EQ(fs_.Contents("train/out/w.safetensors"),
             fs_.Contents(Path(10) + "/" + kParametersFile));
+}
+
+TEST_F(CheckpointExportTest, RowsOfTables_AreExportedBesideParameters) {
+  const ExampleTable user = MakeExampleTable("user", 2, {0, 1, -1});
+  ASSERT_THAT(SaveTablesExample(&fs_, "train", 30, {user}), IsOk());
+  EXPECT_EQ(Export("train/out/w").exit_code, kExitDone);
+  EXPECT_THAT(fs_.Contents("train/out/w"),
+              AllOf(HasSubstr(R"("user/ids":{"dtype":"I64","shape":[3])"),
+                    HasSubstr(R"("user/values":{"dtype":"F32","shape":[3,2])"),
+                    HasSubstr(R"("dense/weights")"),
+                    HasSubstr(MakeRows(user.saved, user.ids)
+                                  .stream_bytes(RowBlock::kValues))));
 }
 
 TEST_F(CheckpointExportTest, LongExport_ShowsItsBytes) {

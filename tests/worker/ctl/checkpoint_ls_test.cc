@@ -4,6 +4,7 @@
 #include "common/checkpoint/manifest_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/checkpoint/table_fixture.h"
 #include "tests/worker/ctl/verb_fixture.h"
 
 namespace muster {
@@ -51,6 +52,16 @@ TEST_F(CheckpointLsTest, ListsTheTensorsOfOne) {
                           "crc32c=[0-9a-f]{8}  \\[3, 2\\]\n"),
             ContainsRegex("bn/mean +float32 +16 bytes .*\\[4\\] state\n"),
             ContainsRegex("conv/weights/t +int64 +8 bytes .*\\[1\\]\n")));
+}
+
+TEST_F(CheckpointLsTest, Tables_AreListedWithTheirRows) {
+  const ExampleTable user = MakeExampleTable("user", 2, {0, 1, -1});
+  ASSERT_THAT(SaveTablesExample(&fs_, "train", 30, {user}), IsOk());
+  EXPECT_THAT(List(Path(30)).out,
+              AllOf(HasSubstr("parameters=3 tables=1 rows=3 bytes="),
+                    HasSubstr("  table user  rows=3 dim=2 rule=adagrad "
+                              "slots=[accumulator]\n")));
+  EXPECT_THAT(List("train").out, HasSubstr("tables=1 rows=3"));
 }
 
 TEST_F(CheckpointLsTest, LedgerOfOne_IsSaidInWords) {

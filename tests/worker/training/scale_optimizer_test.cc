@@ -73,5 +73,23 @@ TEST(ScaleOptimizerTest, LeavesTheRateOfTheWholeJobInTheTraining) {
   EXPECT_EQ(*again, "");
 }
 
+TEST(ScaleOptimizerTest, TheRatesOfTables_AreThoseOfTheWholeJobToo) {
+  TrainingSpec training;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "optimizer { name: 'sgd' attr { name: 'learning_rate' f: 0.1 } }"
+      "table { pattern: 'a' }"
+      "table { pattern: 'b' optimizer { name: 'adagrad'"
+      "  attr { name: 'learning_rate' f: 0.2 }"
+      "  learning_rate_scaling: LINEAR reference_batch_size: 32 } }",
+      &training));
+  const auto line = ScaleOptimizer(FourWorkers(), &training);
+  ASSERT_THAT(line, IsOk());
+  EXPECT_THAT(*line, HasSubstr("learning rate 0.4 = 0.2 x 2"));
+  EXPECT_FALSE(training.table(0).has_optimizer());
+  const auto rate = LearningRateOf(training.table(1).optimizer());
+  ASSERT_THAT(rate, IsOk());
+  EXPECT_DOUBLE_EQ(rate->base(), 0.4);
+}
+
 }  // namespace
 }  // namespace muster

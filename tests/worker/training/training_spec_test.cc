@@ -217,6 +217,7 @@ TEST(TrainingSpecTest, RefusesWhatCannotTrain) {
       {"class_weight={class: 'a' weight: -1}", "class_weight of 'a' must be 0"},
       {"class_weight={class: 'a' weight: nan}", "found nan"},
       {"class_weight={class: 'a' weight: inf}", "found inf"},
+      {"table={pattern: '.*'}", "table: a model of layers has no tables"},
   };
   for (const Case& c : kCases) {
     const auto spec = Parse({c.assignment});

@@ -48,6 +48,14 @@ absl::StatusOr<grpc::ByteBuffer> Serve(const std::string& method,
     return EncodeFrame(
         header, absl::Cord(std::string(frame->header.slices(0).length(), 'v')));
   }
+  if (method == "/muster.ParameterService/PullRows") {
+    absl::StatusOr<Frame<PullRowsRequest>> frame =
+        DecodeFrame<PullRowsRequest>(request);
+    if (!frame.ok()) return frame.status();
+    PullRowsReply header;
+    header.set_version(frame->header.rows(0).count());
+    return EncodeFrame(header, frame->data);
+  }
   return absl::UnimplementedError(method);
 }
 
@@ -104,6 +112,19 @@ TEST_F(GrpcParameterLinkTest, PullsAWholePart) {
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(reply->header.version(), 7);
   EXPECT_EQ(reply->data, std::string(kMaxPartBytes, 'v'));
+}
+
+TEST_F(GrpcParameterLinkTest, PullRows_HasDataBothWays) {
+  Frame<PullRowsRequest> request;
+  request.header.add_rows()->set_count(3);
+  request.data = absl::Cord(std::string(kMaxPartBytes, 'i'));
+  const auto reply = Await<Frame<PullRowsReply>>(
+      [&](ReplyCallback<Frame<PullRowsReply>> done) {
+        link_.PullRows(request, In(absl::Seconds(30)), std::move(done));
+      });
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(reply->header.version(), 3);
+  EXPECT_EQ(reply->data, request.data);
 }
 
 TEST_F(GrpcParameterLinkTest, KeepsTheFencedMessage) {

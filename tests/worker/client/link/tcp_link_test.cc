@@ -192,7 +192,7 @@ TEST_F(TcpLinkTest, EachCallWithTensors_IsItsMethod) {
   std::vector<uint32_t> methods;
   std::thread ps([&] {
     const std::unique_ptr<TensorPeer> peer = server_.Accept();
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 5; ++i) {
       const absl::StatusOr<ReceivedFrame> frame = peer->Receive();
       ASSERT_THAT(frame, IsOk());
       methods.push_back(frame->header.kind);
@@ -209,8 +209,11 @@ TEST_F(TcpLinkTest, EachCallWithTensors_IsItsMethod) {
   EXPECT_THAT(AwaitReply<Frame<SnapshotPart>>(
                   [&](auto done) { link()->ReadSnapshot({}, Soon(), done); }),
               IsOk());
+  EXPECT_THAT(AwaitReply<Frame<PullRowsReply>>(
+                  [&](auto done) { link()->PullRows({}, Soon(), done); }),
+              IsOk());
   End(std::move(ps));
-  EXPECT_THAT(methods, ElementsAre(12, 13, 11, 14));
+  EXPECT_THAT(methods, ElementsAre(12, 13, 11, 14, 15));
 }
 
 TEST_F(TcpLinkTest, AnswerThatIsNoMessage_IsDamaged) {

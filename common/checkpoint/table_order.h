@@ -1,5 +1,5 @@
-#ifndef COMMON_CHECKPOINT_ROW_ORDER_H_
-#define COMMON_CHECKPOINT_ROW_ORDER_H_
+#ifndef COMMON_CHECKPOINT_TABLE_ORDER_H_
+#define COMMON_CHECKPOINT_TABLE_ORDER_H_
 
 #include <cstdint>
 #include <string>
@@ -13,9 +13,9 @@ namespace muster {
 
 // Checks the order of a table's rows: by logical shard, then by id (signed),
 // and no id twice. Not thread-safe.
-class RowOrder {
+class TableOrder {
  public:
-  explicit RowOrder(std::string table) : table_(table), hash_(table) {}
+  explicit TableOrder(std::string table) : table_(table), hash_(table) {}
 
   // The next ids. Errors: DataLoss naming the table, the id and its row.
   absl::Status Add(absl::Span<const int64_t> ids) {
@@ -47,4 +47,4 @@ class RowOrder {
 
 }  // namespace muster
 
-#endif  // COMMON_CHECKPOINT_ROW_ORDER_H_
+#endif  // COMMON_CHECKPOINT_TABLE_ORDER_H_

@@ -1,4 +1,4 @@
-#include "common/checkpoint/row_order.h"
+#include "common/checkpoint/table_order.h"
 
 #include <cstdint>
 
@@ -15,36 +15,36 @@ using ::testing::HasSubstr;
 // Of table "user": logical shard 151, 200, 373, 868.
 constexpr int64_t kOrdered[] = {INT64_MAX, -1, 0, 1};
 
-TEST(RowOrderTest, RowsByLogicalShard_AreInOrderHoweverTheyAreCut) {
-  RowOrder order("user");
+TEST(TableOrderTest, RowsByLogicalShard_AreInOrderHoweverTheyAreCut) {
+  TableOrder order("user");
   EXPECT_THAT(order.Add({kOrdered[0], kOrdered[1]}), IsOk());
   EXPECT_THAT(order.Add({}), IsOk());
   EXPECT_THAT(order.Add({kOrdered[2], kOrdered[3]}), IsOk());
 }
 
-TEST(RowOrderTest, ALowerLogicalShardBehindAHigher_IsNamed) {
-  RowOrder order("user");
+TEST(TableOrderTest, ALowerLogicalShardBehindAHigher_IsNamed) {
+  TableOrder order("user");
   EXPECT_THAT(order.Add({0, -1}),
               StatusIs(absl::StatusCode::kDataLoss,
                        AllOf(HasSubstr("table 'user': row 1 has id -1"),
                              HasSubstr("behind id 0"))));
 }
 
-TEST(RowOrderTest, AnIdTwice_IsNamedAlsoAcrossBlocks) {
-  RowOrder order("user");
+TEST(TableOrderTest, AnIdTwice_IsNamedAlsoAcrossBlocks) {
+  TableOrder order("user");
   ASSERT_THAT(order.Add({0}), IsOk());
   EXPECT_THAT(order.Add({0}), StatusIs(absl::StatusCode::kDataLoss,
                                        HasSubstr("row 1 has id 0")));
 }
 
-TEST(RowOrderTest, IdsOfOneLogicalShard_AreOrderedAsSigned) {
+TEST(TableOrderTest, IdsOfOneLogicalShard_AreOrderedAsSigned) {
   // Two ids of one logical shard, one of them negative.
   const RowHash hash("user");
   int64_t other = -2;
   while (hash.LogicalShardOf(other) != hash.LogicalShardOf(1)) --other;
-  RowOrder ascending("user");
+  TableOrder ascending("user");
   EXPECT_THAT(ascending.Add({other, 1}), IsOk());
-  RowOrder descending("user");
+  TableOrder descending("user");
   EXPECT_THAT(descending.Add({1, other}),
               StatusIs(absl::StatusCode::kDataLoss));
 }
