@@ -42,6 +42,8 @@ struct StepRecord {
   // Parameters and gradients, in BeforePush only (then empty). Who looks at
   // them, or at those of towers, calls FetchTensors first.
   absl::Span<const StepTensor> tensors;
+  // Of rows of tables, as in ComputedStep; in BeforePush only.
+  absl::Span<const StepTensor> rows;
   // Each tower's results, in BeforePush only.
   absl::Span<const TowerStep> towers;
   // Some gradients have left already, in BeforePush only.

@@ -17,12 +17,16 @@ bool IsLossBad(const StepRecord& step) {
 
 // The first value that is not finite: "the loss is nan"; "" if none is.
 std::string FindNonFinite(const StepRecord& step) {
-  for (const StepTensor& tensor : step.tensors) {
-    const int64_t bad = FirstNonFinite(tensor.gradient);
-    if (bad < 0) continue;
-    return absl::StrCat("the ", tensor.trainable ? "gradient" : "change",
-                        " of '", tensor.name, "' is ", tensor.gradient[bad],
-                        " at element ", bad, " (the loss is ", step.loss, ")");
+  for (const absl::Span<const StepTensor> gradients :
+       {step.tensors, step.rows}) {
+    for (const StepTensor& tensor : gradients) {
+      const int64_t bad = FirstNonFinite(tensor.gradient);
+      if (bad < 0) continue;
+      return absl::StrCat("the ", tensor.trainable ? "gradient" : "change",
+                          " of '", tensor.name, "' is ", tensor.gradient[bad],
+                          " at element ", bad, " (the loss is ", step.loss,
+                          ")");
+    }
   }
   if (!IsLossBad(step)) return "";
   return absl::StrCat("the loss is ", step.loss,

@@ -111,8 +111,8 @@ absl::StatusOr<std::unique_ptr<PlacedTraining>> PlaceProgram(
   RETURN_IF_ERROR(CheckRows(model));
   const BatchPlan shape = PlanOf(job, model);
   const std::vector<TensorDef> tensors = MakeTensorDefs(model);
-  return PlacedTraining::Create(std::move(job),
-                                {tensors, shape, model.epoch_rows});
+  return PlacedTraining::Create(
+      std::move(job), {tensors, shape, model.epoch_rows, model.tables});
 }
 
 absl::StatusOr<std::unique_ptr<ProgramStage>> ProgramStage::Create(

@@ -31,6 +31,8 @@ struct TrainedProgram {
   int steps_ahead = 0;
   bool in_order = false;
   std::string settings;
+  // By number.
+  std::vector<ProgramTable> tables = {};
 };
 
 // Places a program's parameters. Errors: InvalidArgument for a step of more

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/base/stopped_error.h"
 #include "common/optimizer/learning_rate_factor.h"
 #include "common/tensor/shape.h"
+#include "worker/client/row_pull.h"
 #include "worker/step/acknowledged_step.h"
 
 namespace muster {
@@ -41,6 +45,29 @@ absl::Status CheckRanges(const ProgramSteps::Figures& figures) {
   return absl::OkStatus();
 }
 
+absl::Status NoStep() {
+  return absl::FailedPreconditionError(
+      "push: no step is wanted; wait for one first");
+}
+
+absl::Status CheckDistinct(absl::string_view table,
+                           absl::Span<const int64_t> ids) {
+  // Mostly they are in order.
+  if (std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) ==
+      ids.end()) {
+    return absl::OkStatus();
+  }
+  absl::flat_hash_set<int64_t> seen;
+  seen.reserve(ids.size());
+  for (const int64_t id : ids) {
+    if (seen.insert(id).second) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("push: id ", id, " of '", table,
+                     "' is there twice; add its gradients up"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 ProgramSteps::ProgramSteps(Options options) : options_(std::move(options)) {
@@ -61,8 +88,13 @@ void ProgramSteps::MakeOffer(int64_t step, const StepGrant& grant) {
   absl::MutexLock lock(&mu_);
   early_ = {};
   early_.gradients.resize(options_.tensors.size());
+  given_rows_.clear();
+  row_versions_.clear();
+  withdrawn_ = absl::OkStatus();
   if (stopped_) return;
   offer_ = next_;
+  ++offers_;
+  token_ = grant.token;
   has_values_ = true;
   offer_->step = step;
   offer_->model_epoch = model_epoch_;
@@ -74,7 +106,7 @@ ProgramSteps::Early ProgramSteps::AwaitEarly() {
   options_.clock->Await(
       &mu_, absl::Condition(this, &ProgramSteps::IsAnyGivenOrStopped),
       absl::InfiniteDuration());
-  if (given_.has_value() || stopped_) return {};
+  if (given_.has_value() || stopped_ || !withdrawn_.ok()) return {};
   Early early = early_;
   early_.unseen.clear();
   return early;
@@ -89,6 +121,7 @@ absl::StatusOr<ProgramSteps::Given> ProgramSteps::AwaitGradients(
   absl::MutexLock lock(&mu_);
   offer_.reset();
   if (!given_.has_value()) {
+    RETURN_IF_ERROR(withdrawn_);
     return StoppedError(
         absl::StrCat("step ", step, ": waiting for the program's gradients"));
   }
@@ -126,6 +159,19 @@ void ProgramSteps::UseGradients(
   }
 }
 
+void ProgramSteps::UseRows(const Given& given) {
+  rows_.clear();
+  for (const RowGradients& of : given.rows) {
+    const ProgramTable& table = options_.tables[of.table];
+    rows_.push_back({table.name(),
+                     {static_cast<int64_t>(of.ids.size()), table.dim()},
+                     /*trainable=*/true,
+                     {},
+                     of.gradients});
+  }
+  options_.exchange->PushRows(given.rows, given.row_versions);
+}
+
 void ProgramSteps::UseFigures(const Figures& figures, const StepToken& token) {
   if (std::exchange(has_figures_, true)) return;
   if (token.has_counts()) {
@@ -150,6 +196,7 @@ ComputedStep ProgramSteps::Computed(const StepReport& report) const {
   computed.correct = report.correct;
   computed.examples = report.examples;
   computed.tensors = options_.tensors;
+  computed.rows = rows_;
   computed.towers = absl::MakeConstSpan(&tower_, 1);
   options_.exchange->Describe(&computed);
   return computed;
@@ -187,6 +234,7 @@ absl::StatusOr<StepReport> ProgramSteps::Run(int64_t step,
   times.computed = Now();
   UseFigures(given.figures, grant.token);
   UseGradients(given.gradients);
+  UseRows(given);
   report.examples = tower_.examples = given.figures.examples;
   report.correct = tower_.correct = given.figures.correct;
   report.loss = tower_.loss = given.figures.loss;
@@ -234,6 +282,14 @@ void ProgramSteps::OnCounted(double staleness, bool dropped,
   next_.global_step = global_step;
 }
 
+void ProgramSteps::Disconnect() {
+  absl::MutexLock lock(&mu_);
+  disconnected_ = true;
+  options_.clock->Await(&mu_,
+                        absl::Condition(this, &ProgramSteps::IsNotPulling),
+                        absl::InfiniteDuration());
+}
+
 // ---- From any thread ------------------------------------------------------
 
 void ProgramSteps::StopWaiting() {
@@ -255,6 +311,7 @@ ProgramSteps::State ProgramSteps::Await(absl::Duration timeout, Offer* offer) {
   is_shown_ = offer_.has_value() && !over_;
   if (over_) return State::kOver;
   if (!is_shown_) return State::kWaiting;
+  shown_offer_ = offers_;
   *offer = *offer_;
   return State::kStep;
 }
@@ -291,10 +348,7 @@ absl::Status ProgramSteps::CheckGradients(
 
 absl::Status ProgramSteps::CheckFigures(const Figures& figures) const {
   RETURN_IF_ERROR(CheckRanges(figures));
-  if (!is_shown_) {
-    return absl::FailedPreconditionError(
-        "push: no step is wanted; wait for one first");
-  }
+  if (!is_shown_) return NoStep();
   return CheckSame(figures);
 }
 
@@ -320,14 +374,15 @@ absl::Status ProgramSteps::Give(std::vector<absl::Span<float>> gradients,
   absl::MutexLock lock(&mu_);
   RETURN_IF_ERROR(CheckFigures(figures));
   is_shown_ = false;
-  // Withdrawn: the program is about to hear of the end.
-  if (!offer_.has_value()) return absl::OkStatus();
+  // Withdrawn: the program is about to hear of the end, or of another step.
+  if (!IsShownStill()) return absl::OkStatus();
   offer_.reset();
   for (size_t i = 0; i < gradients.size(); ++i) {
     const absl::Span<float> early = early_.gradients[i];
     if (early.data() != nullptr) gradients[i] = early;
   }
-  given_ = Given{std::move(gradients), figures};
+  given_ = Given{std::move(gradients), figures, std::exchange(given_rows_, {}),
+                 std::exchange(row_versions_, {})};
   return absl::OkStatus();
 }
 
@@ -339,6 +394,12 @@ absl::Status ProgramSteps::GiveEarly(int tensor, absl::Span<float> gradient,
         "push: tensor ", tensor, "; wanted one from 0 to ", tensors - 1));
   }
   RETURN_IF_ERROR(CheckGradient(tensor, gradient));
+  if (!options_.tables.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "push: the gradient of '", options_.tensors[tensor].name,
+        "' alone, in a job with a table, '", options_.tables.front().name(),
+        "'; push all gradients of a step together"));
+  }
   absl::MutexLock lock(&mu_);
   RETURN_IF_ERROR(CheckFigures(figures));
   if (!offer_.has_value()) return absl::OkStatus();
@@ -350,6 +411,78 @@ absl::Status ProgramSteps::GiveEarly(int tensor, absl::Span<float> gradient,
   early_.gradients[tensor] = gradient;
   early_.unseen.push_back(tensor);
   if (!early_.figures.has_value()) early_.figures = figures;
+  return absl::OkStatus();
+}
+
+absl::Status ProgramSteps::CheckRows(int table, absl::string_view what,
+                                     size_t ids, size_t values) const {
+  const auto tables = static_cast<int>(options_.tables.size());
+  if (table < 0 || table >= tables) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": table ", table, "; the program has ", tables, " tables"));
+  }
+  const ProgramTable& of = options_.tables[table];
+  if (values == ids * static_cast<size_t>(of.dim())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": ", ids, " ids and ", values, " values of '",
+                   of.name(), "'; wanted ", of.dim(), " values a row"));
+}
+
+std::optional<ProgramSteps::RowPull> ProgramSteps::BeginRowPull(
+    absl::Time deadline) {
+  absl::MutexLock lock(&mu_);
+  options_.clock->Await(&mu_,
+                        absl::Condition(this, &ProgramSteps::MayPullRowsOrOver),
+                        std::max(deadline - Now(), absl::ZeroDuration()));
+  if (over_ || !MayPullRowsOrOver()) return std::nullopt;
+  ++row_pulls_;
+  return RowPull{offers_, token_};
+}
+
+void ProgramSteps::EndRowPull(
+    const RowPull& pull, const absl::StatusOr<std::vector<int64_t>>& versions) {
+  absl::MutexLock lock(&mu_);
+  --row_pulls_;
+  if (!offer_.has_value() || pull.offer != offers_) return;
+  if (versions.ok()) return AddRowVersions(*versions, &row_versions_);
+  // As if the step's parameters had not come: the session finds out what ails
+  // the ps tasks, and begins the step anew.
+  withdrawn_ = versions.status();
+  offer_.reset();
+  next_.staleness = 0;
+  next_.dropped = true;
+}
+
+absl::StatusOr<ProgramSteps::State> ProgramSteps::PullRows(
+    int table, absl::Span<const int64_t> ids, absl::Span<float> into,
+    absl::Duration timeout) {
+  RETURN_IF_ERROR(CheckRows(table, "pull", ids.size(), into.size()));
+  const absl::Time deadline = Now() + timeout;
+  while (const std::optional<RowPull> pull = BeginRowPull(deadline)) {
+    const absl::StatusOr<std::vector<int64_t>> versions =
+        options_.client->PullRows({{table, ids, into}}, pull->token);
+    EndRowPull(*pull, versions);
+    if (versions.ok()) return State::kStep;
+  }
+  absl::MutexLock lock(&mu_);
+  return over_ ? State::kOver : State::kWaiting;
+}
+
+absl::Status ProgramSteps::GiveRows(int table, absl::Span<const int64_t> ids,
+                                    absl::Span<const float> gradients) {
+  RETURN_IF_ERROR(CheckRows(table, "push", ids.size(), gradients.size()));
+  const std::string& name = options_.tables[table].name();
+  RETURN_IF_ERROR(CheckDistinct(name, ids));
+  absl::MutexLock lock(&mu_);
+  if (!is_shown_) return NoStep();
+  if (!IsShownStill()) return absl::OkStatus();
+  for (const RowGradients& rows : given_rows_) {
+    if (rows.table != table) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("push: rows of '", name,
+                     "' were given before in this step; wanted them once"));
+  }
+  given_rows_.push_back({table, ids, gradients});
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #ifndef WORKER_PROGRAM_PROGRAM_STEPS_H_
 #define WORKER_PROGRAM_PROGRAM_STEPS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,11 +12,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "proto/program.pb.h"
 #include "proto/row_ledger.pb.h"
+#include "worker/client/table_rows.h"
 #include "worker/session/step_runner.h"
 #include "worker/step/ps_exchange.h"
 #include "worker/tower/computed_step.h"
@@ -31,6 +35,11 @@ namespace muster {
 //     ...                                  // compute from the values
 //     RETURN_IF_ERROR(steps.Give(gradients, figures));
 //   }
+//
+// Rows of sparse tables come when the program asks for them:
+//
+//   steps.PullRows(0, ids, values, second);   // kStep: they are there
+//   steps.GiveRows(0, ids, gradients);        // before Give, with its step
 //
 // A gradient that is final while others are computed may be given before them,
 // by GiveEarly: it leaves as a layer's does in mid-backward (PsExchange).
@@ -67,6 +76,8 @@ class ProgramSteps : public StepRunner {
     const Clock* clock = nullptr;
     // One a tensor: names, shapes, values where the exchange brings them.
     std::vector<StepTensor> tensors;
+    // By number.
+    std::vector<ProgramTable> tables = {};
   };
 
   explicit ProgramSteps(Options options);
@@ -81,6 +92,9 @@ class ProgramSteps : public StepRunner {
     options_.client = client;
     bring_ = std::move(bring);
   }
+  // Before the client goes: no rows are pulled from it any more. Waits for a
+  // pull under way, which ends when its ps tasks answer, or soon are given up.
+  void Disconnect() ABSL_LOCKS_EXCLUDED(mu_);
 
   // ---- The session's thread ------------------------------------------------
   absl::Status Enter(const EnterEpoch& epoch) override;
@@ -123,13 +137,45 @@ class ProgramSteps : public StepRunner {
   // the next step may come there. `figures`: the examples and the factor of the
   // learning rate are those that Give will say, the others are not read.
   // Errors: as Give's; InvalidArgument for one that was given.
+  // Not in a job with tables (FailedPrecondition).
   absl::Status GiveEarly(int tensor, absl::Span<float> gradient,
                          const Figures& figures) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Brings rows of a table, ids [n], which may repeat, `into` [n, dim], as they
+  // are for the step that is offered, and waits for an offer if there is none.
+  // kStep: they are there; kWaiting: not in `timeout`, call again with the
+  // same; kOver: the job is over for this worker. A ps that does not answer is
+  // given up a few seconds later than the timeout. If it was started anew the
+  // offer is withdrawn, and rows come with the next one, whose values the
+  // program's tensors then have. Give has no effect for the step that was
+  // withdrawn, and Await shows the next one. After kWaiting and errors the
+  // contents of `into` are a mixture. Errors: InvalidArgument for a table or
+  // sizes that cannot be.
+  absl::StatusOr<State> PullRows(int table, absl::Span<const int64_t> ids,
+                                 absl::Span<float> into, absl::Duration timeout)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The gradients of rows of a table, distinct ids [n], gradients [n, dim],
+  // which leave with Give's of the step; at most once a table. The memory is as
+  // Give's. A table without has no rows in the step. Without effect as Give.
+  // Errors: as Give's; InvalidArgument for a repeated id, and a table whose
+  // rows were given.
+  absl::Status GiveRows(int table, absl::Span<const int64_t> ids,
+                        absl::Span<const float> gradients)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Given {
     std::vector<absl::Span<float>> gradients;
     Figures figures;
+    std::vector<RowGradients> rows;
+    // Those of the rows that the step has pulled.
+    std::vector<int64_t> row_versions;
+  };
+
+  // A pull of rows under way, and the offer that it is for.
+  struct RowPull {
+    int64_t offer = 0;
+    StepToken token;
   };
 
   // What was given before the rest of its step.
@@ -156,7 +202,18 @@ class ProgramSteps : public StepRunner {
   void UseFigures(const Figures& figures, const StepToken& token);
   // Lets exchange and hooks find the gradients.
   void UseGradients(const std::vector<absl::Span<float>>& gradients);
+  // The same of rows.
+  void UseRows(const Given& given);
   ComputedStep Computed(const StepReport& report) const;
+  // Waits for an offer, and begins a pull for it; none: kWaiting or kOver.
+  std::optional<RowPull> BeginRowPull(absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Its offer is withdrawn if it has failed.
+  void EndRowPull(const RowPull& pull,
+                  const absl::StatusOr<std::vector<int64_t>>& versions)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckRows(int table, absl::string_view what, size_t ids,
+                         size_t values) const;
   absl::Status CheckGradient(size_t tensor, absl::Span<float> gradient) const;
   absl::Status CheckGradients(
       absl::Span<const absl::Span<float>> gradients) const;
@@ -171,10 +228,21 @@ class ProgramSteps : public StepRunner {
                                       absl::StatusOr<StepResult> result);
   void GiveUpUnfinished();
   bool IsAnyGivenOrStopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return given_.has_value() || !early_.unseen.empty() || stopped_;
+    return given_.has_value() || !early_.unseen.empty() || stopped_ ||
+           !withdrawn_.ok();
   }
   bool IsOfferedOrOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return offer_.has_value() || over_;
+  }
+  bool MayPullRowsOrOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return (offer_.has_value() && !disconnected_) || over_;
+  }
+  bool IsNotPulling() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return row_pulls_ == 0;
+  }
+  // The offer is the one that Await has shown.
+  bool IsShownStill() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return offer_.has_value() && shown_offer_ == offers_;
   }
   absl::Time Now() const { return options_.clock->Now(); }
 
@@ -189,6 +257,8 @@ class ProgramSteps : public StepRunner {
   TowerStep tower_;
   // The step's push knows its figures.
   bool has_figures_ = false;
+  // The rows that were given, as hooks see them.
+  std::vector<StepTensor> rows_;
 
   mutable absl::Mutex mu_;
   // The step that the program is to compute; none: it has none, or gave it.
@@ -197,6 +267,18 @@ class ProgramSteps : public StepRunner {
   Early early_ ABSL_GUARDED_BY(mu_);
   // The next offer, as far as it is known: the fate of the step before.
   Offer next_ ABSL_GUARDED_BY(mu_);
+  // How many offers were made; the one that the last Await has shown.
+  int64_t offers_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t shown_offer_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of the offer: its token, the rows that were given, and the versions of
+  // those that were pulled.
+  StepToken token_ ABSL_GUARDED_BY(mu_);
+  std::vector<RowGradients> given_rows_ ABSL_GUARDED_BY(mu_);
+  std::vector<int64_t> row_versions_ ABSL_GUARDED_BY(mu_);
+  // Why the step is given up: its rows could not be pulled.
+  absl::Status withdrawn_ ABSL_GUARDED_BY(mu_);
+  int row_pulls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool disconnected_ ABSL_GUARDED_BY(mu_) = false;
   // The last Await has returned kStep.
   bool is_shown_ ABSL_GUARDED_BY(mu_) = false;
   bool has_values_ ABSL_GUARDED_BY(mu_) = false;

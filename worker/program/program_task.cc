@@ -55,6 +55,7 @@ ProgramSteps::Options MakeStepOptions(const Clock* clock,
     step.trainable = !tensor.is_state();
     step.value = model.values[i];
   }
+  options.tables = model.tables;
   return options;
 }
 
@@ -65,7 +66,7 @@ ProgramTask::ProgramTask(ProgramOptions options,
     : options_(std::move(options)),
       model_{options_.tensors,   std::move(values),    options_.epoch_rows,
              options_.step_rows, options_.steps_ahead, options_.in_order,
-             options_.settings},
+             options_.settings,  options_.tables},
       steps_(MakeStepOptions(options_.worker.clock, model_)),
       hook_(&steps_),
       order_(model_.epoch_rows,
@@ -137,6 +138,7 @@ void ProgramTask::RunSession() {
   absl::StatusOr<Outcome> outcome = Train();
   if (!outcome.ok()) outcome = OutcomeOf(outcome.status());
   SetSession(nullptr);
+  steps_.Disconnect();
   run_.reset();
   stage_.reset();
   health_.reset();

@@ -44,6 +44,7 @@ struct ProgramOptions {
   int steps_ahead = 0;
   bool in_order = false;
   std::string settings;
+  std::vector<ProgramTable> tables;
   // Numbers a task that has no number: AcquireIndex, or its certificate's. One
   // still without: its job is at its end, and needs no more workers.
   std::function<absl::StatusOr<TaskId>(const WorkerOptions&)> number_task;

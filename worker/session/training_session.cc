@@ -427,6 +427,7 @@ absl::StatusOr<PushDecision> TrainingSession::BeforePushHooks(
   record.examples = computed.examples;
   record.now = parts_.clock->Now();
   record.tensors = computed.tensors;
+  record.rows = computed.rows;
   record.towers = computed.towers;
   record.push_begun = computed.push_begun;
   record.gradients_are_finite = computed.gradients_are_finite;

@@ -92,9 +92,9 @@ absl::Status PsExchange::BeginPush() {
   absl::Span<const MutableTensorView> into;
   const bool may_bring = !options_.bounded || clock_ < values_until_clock_;
   if (options_.brings_values && may_bring) into = parameters_->into();
-  ASSIGN_OR_RETURN(push_,
-                   options_.client->BeginPush(step_, round_, views_, into,
-                                              parameters_->versions()));
+  ASSIGN_OR_RETURN(push_, options_.client->BeginPush(
+                              step_, round_, views_, into,
+                              parameters_->versions(), {rows_, row_versions_}));
   return absl::OkStatus();
 }
 
@@ -130,9 +130,10 @@ void PsExchange::Resume() {
 
 ExchangedBytes PsExchange::bytes() const {
   ExchangedBytes bytes = bytes_;
-  bytes.received = parameters_->received_bytes();
-  bytes.received_float32 = parameters_->float32_bytes();
-  bytes.received_from_others = parameters_->others_bytes();
+  const int64_t of_rows = options_.client->pulled_row_bytes();
+  bytes.received = parameters_->received_bytes() + of_rows;
+  bytes.received_float32 = parameters_->float32_bytes() + of_rows;
+  bytes.received_from_others = parameters_->others_bytes() + of_rows;
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 #include "worker/client/client_model.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/push.h"
+#include "worker/client/table_rows.h"
 #include "worker/step/step_exchange.h"
 #include "worker/step/step_parameters.h"
 
@@ -65,13 +66,23 @@ class PsExchange : public StepExchange {
   void PushFrom(std::vector<absl::Span<float>> gradients);
   // The same for one, whose OnGradient may follow.
   void PushFrom(int parameter, absl::Span<float> gradient);
+  // The rows of tables that the step that began pushes, and the versions of
+  // those that it pulled (ParameterClient::PullRows); the rows are read until
+  // EndStep.
+  void PushRows(std::vector<RowGradients> rows, std::vector<int64_t> versions) {
+    rows_ = std::move(rows);
+    row_versions_ = std::move(versions);
+  }
   absl::Status Send() override;
   absl::StatusOr<StepResult> Finish() override;
   bool may_resume() const override {
     return push_ != nullptr && push_->may_resume();
   }
   void Resume() override;
-  void EndStep() override { push_ = nullptr; }
+  void EndStep() override {
+    push_ = nullptr;
+    PushRows({}, {});
+  }
   ExchangedBytes bytes() const override;
 
  protected:
@@ -90,6 +101,9 @@ class PsExchange : public StepExchange {
   // The gradients.
   std::vector<TensorView> views_;
   const std::unique_ptr<StepParameters> parameters_;
+  // Of the step.
+  std::vector<RowGradients> rows_;
+  std::vector<int64_t> row_versions_;
   int64_t step_ = 0;
   int64_t round_ = 0;
   // As the step's token has them.

@@ -33,6 +33,14 @@ std::string TensorLine(const TensorDef& tensor) {
   return line + "\n";
 }
 
+std::string TableLine(const TableDef& table) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  printer.PrintToString(table, &text);
+  return absl::StrCat("table: ", absl::StripAsciiWhitespace(text), "\n");
+}
+
 }  // namespace
 
 std::string DescribeRowOrder(int64_t epoch_rows, bool shuffled, int64_t seed) {
@@ -51,6 +59,7 @@ std::string SharedTrainingText(const PlacedTraining& placed,
   for (const TensorDef& tensor : placed.model().tensors) {
     text += TensorLine(tensor);
   }
+  for (const TableDef& table : placed.model().tables) text += TableLine(table);
   absl::StrAppend(&text, "rows: ", rows, "\n");
   if (training.replication().has_sync() ||
       training.replication().has_all_reduce()) {

@@ -14,9 +14,9 @@ namespace muster {
 std::string DescribeRowOrder(int64_t epoch_rows, bool shuffled, int64_t seed);
 
 // The text of what all workers of a job have alike, whatever computes their
-// gradients: rule, replication, placement, tensors, and rows, which `rows`
-// describes; in a mean of several steps the rows of each, too, which all count
-// alike.
+// gradients: rule, replication, placement, tensors, tables, and rows, which
+// `rows` describes; in a mean of several steps the rows of each, too, which all
+// count alike.
 std::string SharedTrainingText(const PlacedTraining& placed,
                                const BatchPlan& shape, absl::string_view rows);
 

@@ -100,6 +100,9 @@ struct ComputedStep {
   // In creation order; valid until the next step. With fetch_tensors they are
   // elsewhere, and to be had by it; of towers, too.
   absl::Span<const StepTensor> tensors;
+  // The gradients of rows of tables, [n, dim] each, with the tables' names and
+  // no values; likewise.
+  absl::Span<const StepTensor> rows;
   // At least one; valid until the next step.
   absl::Span<const TowerStep> towers;
   // Some gradients have left already, in mid-backward (PsExchange).

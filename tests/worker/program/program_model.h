@@ -17,11 +17,12 @@
 
 namespace muster {
 
-// The parameters of a program, "w" [2,2] and "mean" [3], and their fake shard,
-// which adds what is pushed.
+// The parameters of a program, "w" [2,2] and "mean" [3], and tables, and their
+// fake shard, which adds what is pushed.
 class ProgramModel {
  public:
-  ProgramModel() {
+  explicit ProgramModel(std::vector<TableDef> tables = {})
+      : tables_(std::move(tables)) {
     ParameterClient::Options options;
     // Each tensor is a part.
     options.max_part_bytes = 4;
@@ -45,8 +46,8 @@ class ProgramModel {
     tensors[1].set_name("mean");
     tensors[1].add_shape(3);
     tensors[1].set_kind(STATE);
-    const absl::Status set =
-        client_->SetModel(tensors, PlaceWhole(tensors, {0, 0}).value());
+    const absl::Status set = client_->SetModel(
+        tensors, PlaceWhole(tensors, {0, 0}).value(), tables_);
     if (!set.ok()) return set;
     client_->SetEpoch(1, {kIncarnation});
     const std::vector<float> w(4, 1.0f);
@@ -76,6 +77,7 @@ class ProgramModel {
   }
 
  private:
+  const std::vector<TableDef> tables_;
   FakeShard shard_{FakeShard::Faults()};
   std::unique_ptr<ParameterClient> client_;
 };

@@ -98,6 +98,15 @@ TEST_F(ProgramStageTest, OtherTensors_MakeAnotherText) {
   EXPECT_TRUE(Differs([this] { model_.tensors[0].add_shape(1); }));
 }
 
+TEST_F(ProgramStageTest, OtherTables_MakeAnotherText) {
+  EXPECT_TRUE(Differs([this] {
+    model_.tables.emplace_back().set_name("user");
+    model_.tables[0].set_dim(2);
+  }));
+  EXPECT_TRUE(Differs([this] { model_.tables[0].set_dim(3); }));
+  EXPECT_TRUE(Differs([this] { model_.tables[0].set_name("item"); }));
+}
+
 TEST_F(ProgramStageTest, OtherTraining_MakesAnotherText) {
   EXPECT_TRUE(Differs([this] { options_.training.set_seed(4); }));
   EXPECT_TRUE(Differs([this] {

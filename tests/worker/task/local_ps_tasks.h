@@ -40,6 +40,7 @@ class LocalPsTasks {
     for (int i = 0; i < num_ps; ++i) {
       ShardServer::Options shard;
       shard.shard.incarnation = i + 1;
+      shard.shard.ps_index = i;
       shard.clock = SystemClock();
       shards_.push_back(std::make_unique<ShardServer>(shard));
     }
