@@ -120,6 +120,10 @@ absl::StatusOr<NamespaceReader> NamespaceReader::Open(
     RETURN_IF_ERROR(reader.Add(static_cast<int>(ps), states[ps]));
   }
   RETURN_IF_ERROR(reader.CheckWhole());
+  // All of them are on every ps task.
+  for (const TableState& table : states.front().tables()) {
+    reader.tables_.push_back(table.definition().name());
+  }
   return reader;
 }
 

@@ -41,6 +41,8 @@ class NamespaceReader {
 
   // Whole ones.
   const std::vector<TensorDef>& tensors() const { return tensors_; }
+  // The names of its tables, whose rows are not read.
+  const std::vector<std::string>& tables() const { return tables_; }
   // The epoch of the namespace's model.
   int64_t model_epoch() const { return model_epoch_; }
 
@@ -61,6 +63,7 @@ class NamespaceReader {
   std::string space_;
   int64_t model_epoch_ = 0;
   std::vector<TensorDef> tensors_;
+  std::vector<std::string> tables_;
   // Where each is; not in order.
   Placement placement_;
 };

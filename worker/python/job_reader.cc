@@ -152,6 +152,7 @@ absl::Status JobReader::Open() {
                      "anew"));
   }
   tensors_ = reader.tensors();
+  tables_ = reader.tables();
   next_ = 0;
   reader_.emplace(std::move(reader));
   return absl::OkStatus();

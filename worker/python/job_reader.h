@@ -64,6 +64,8 @@ class JobReader {
   absl::StatusOr<bool> Await(absl::Duration timeout);
   // REQUIRES: Await has returned true.
   const std::vector<TensorDef>& tensors() const { return tensors_; }
+  // The names of its tables, whose rows it does not read. REQUIRES: the same.
+  const std::vector<std::string>& tables() const { return tables_; }
 
   // Reads all tensors, each into its place; returns whether that is done after
   // about `timeout`: if not, another call goes on. All are of one epoch of the
@@ -88,6 +90,7 @@ class JobReader {
   ShardGroup shards_;
   std::optional<NamespaceReader> reader_;
   std::vector<TensorDef> tensors_;
+  std::vector<std::string> tables_;
   // Those before it are read.
   size_t next_ = 0;
   WaitReporter waiting_;

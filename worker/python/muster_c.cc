@@ -1,39 +1,26 @@
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/call_once.h"
-#include "absl/base/const_init.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
-#include "common/process/environment.h"
+#include "common/config/text_format.h"
 #include "common/process/exit_code.h"
-#include "common/process/process_setup.h"
-#include "common/process/thread_supply.h"
 #include "common/rpc/protocol.h"
-#include "common/tensor/shape.h"
+#include "common/tensor/first_row.h"
 #include "common/tls/task_keys.h"
-#include "grpc/support/log.h"
-#include "spdlog/spdlog.h"
-#include "worker/client/call_status.h"
+#include "proto/table.pb.h"
 #include "worker/program/program_steps.h"
 #include "worker/program/program_task.h"
-#include "worker/python/job_reader.h"
+#include "worker/python/c_call.h"
 #include "worker/python/muster.h"
 #include "worker/python/program_options.h"
 
@@ -41,6 +28,8 @@ struct muster_job {
   std::unique_ptr<muster::TaskKeys> keys;
   // Elements, one a tensor.
   std::vector<int64_t> sizes;
+  // Floats of a row, one a table.
+  std::vector<int64_t> dims;
   bool deals_rows = false;
   // The one that Await gave last.
   muster::ProgramSteps::Offer offer;
@@ -50,129 +39,23 @@ struct muster_job {
   std::unique_ptr<muster::ProgramTask> task;
 };
 
-struct muster_reader {
-  std::unique_ptr<muster::JobReader> job;
-  // Once they are known.
-  std::vector<muster_tensor> tensors;
-  std::vector<int64_t> sizes;
-};
-
 namespace muster {
 namespace {
-
-// About as many as gRPC, the session, links and timers have.
-constexpr int kMostThreads = 16;
-
-// This process is the child of one in which a job has threads. Those are not
-// here, and what they had locked stays so.
-std::atomic<bool> is_forked{false};
-thread_local std::string last_error;
-
-int KindOf(const absl::Status& status) {
-  if (status.ok()) return MUSTER_OK;
-  if (is_forked) return MUSTER_ERROR_FORKED;
-  if (absl::IsUnauthenticated(status)) return MUSTER_ERROR_SECURITY;
-  if (IsOfFile(status)) {
-    if (absl::IsResourceExhausted(status)) return MUSTER_ERROR_UNAVAILABLE;
-    if (absl::IsDataLoss(status)) return MUSTER_ERROR_CHECKPOINT;
-  }
-  if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-    return MUSTER_ERROR_UNAVAILABLE;
-  }
-  return absl::IsInternal(status) ? MUSTER_ERROR_FAILED : MUSTER_ERROR_CONFIG;
-}
-
-// Makes the call, and its error this thread's last one. An exception must not
-// reach a caller in C: one is of memory or threads that there are none of.
-template <typename Call>
-absl::Status Guard(Call call) {
-  absl::Status status;
-  if (is_forked) {
-    status = absl::FailedPreconditionError(
-        "this process was forked from one that takes part in a job, or reads "
-        "one: its "
-        "threads and connections are not here; start the job in the process "
-        "that uses it, or make processes with spawn before it is started");
-  } else {
-    try {
-      status = call();
-    } catch (const std::exception& failure) {
-      status = absl::InternalError(failure.what());
-    }
-  }
-  last_error = std::string(status.message());
-  return status;
-}
-
-absl::Status CheckGiven(const char* name, const void* argument) {
-  if (argument != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
-}
-
-// All signals stay with the program's threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-// Signal handlers, limits and the heap's settings are the program's.
-void SetUpOnce() {
-  static absl::once_flag once;
-  absl::call_once(once, [] {
-    LockWithoutChecks();
-    gpr_set_log_function([](gpr_log_func_args*) {});
-    pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
-  });
-}
-
-// Others of the process may be using the logger before another one.
-void KeepLogger() {
-  static auto& kept = *new std::vector<std::shared_ptr<spdlog::logger>>;
-  kept.push_back(spdlog::default_logger());
-}
-
-// Lines have the name of the process's first task; those of a reader before it
-// have none.
-void SetUpLog(const TaskId* task) {
-  static absl::Mutex mu(absl::kConstInit);
-  static bool is_named = false;
-  static bool is_set_up = false;
-  absl::MutexLock lock(&mu);
-  if (is_named || (is_set_up && task == nullptr)) return;
-  LogOptions log;
-  if (task != nullptr && task->index() >= 0) log.task_name = TaskName(*task);
-  log.no_color = !Environment("NO_COLOR").empty();
-  KeepLogger();
-  SetUpLogging(log).IgnoreError();
-  is_set_up = true;
-  is_named = task != nullptr;
-}
 
 absl::StatusOr<std::unique_ptr<muster_job>> Start(const char* spec,
                                                   float* const* values) {
   RETURN_IF_ERROR(CheckGiven("spec", spec));
   RETURN_IF_ERROR(CheckGiven("values", values));
   ASSIGN_OR_RETURN(ResolvedProgram program, ResolveProgram(spec));
-  SetUpOnce();
-  SetUpLog(&program.cluster.task);
   const SignalsBlocked blocked;
-  // Without its threads gRPC would abort, or wait for them for ever.
-  RETURN_IF_ERROR(CheckThreads(kMostThreads));
+  RETURN_IF_ERROR(SetUpProcess(&program.cluster.task));
   ASSIGN_OR_RETURN(KeyedProgram keyed, MakeProgramOptions(std::move(program)));
   auto job = std::make_unique<muster_job>();
   job->keys = std::move(keyed.keys);
   job->sizes = ElementsOf(keyed.options.tensors);
+  for (const ProgramTable& table : keyed.options.tables) {
+    job->dims.push_back(table.dim());
+  }
   job->deals_rows = keyed.options.epoch_rows > 0;
   std::vector<absl::Span<float>> spans;
   for (size_t i = 0; i < job->sizes.size(); ++i) {
@@ -288,58 +171,64 @@ absl::Status GiveTensor(muster_job* job, int tensor, const float* gradient,
       FiguresOf(report));
 }
 
-absl::StatusOr<std::unique_ptr<muster_reader>> OpenReader(const char* spec) {
-  RETURN_IF_ERROR(CheckGiven("spec", spec));
-  SetUpOnce();
-  SetUpLog(/*task=*/nullptr);
-  const SignalsBlocked blocked;
-  RETURN_IF_ERROR(CheckThreads(kMostThreads));
-  auto reader = std::make_unique<muster_reader>();
-  ASSIGN_OR_RETURN(reader->job, JobReader::Connect(spec));
-  return reader;
-}
+// More could not be in memory; their floats can be counted.
+constexpr int64_t kMostIds = int64_t{1} << 40;
 
-absl::StatusOr<bool> ReadTensors(muster_reader* reader, int timeout_ms) {
-  const SignalsBlocked blocked;
-  ASSIGN_OR_RETURN(
-      const bool is_there,
-      reader->job->Await(absl::Milliseconds(std::max(timeout_ms, 0))));
-  if (!is_there || !reader->tensors.empty()) return is_there;
-  for (const TensorDef& tensor : reader->job->tensors()) {
-    reader->tensors.push_back(
-        {tensor.name().c_str(), tensor.shape().data(), tensor.shape_size()});
-    reader->sizes.push_back(NumElements(tensor.shape()));
-  }
-  return true;
-}
-
-absl::StatusOr<bool> ReadValues(muster_reader* reader, int timeout_ms,
-                                float* const* values) {
-  const std::vector<int64_t>& sizes = reader->sizes;
-  if (sizes.empty()) {
+// Ids that a caller has, and floats of their rows.
+absl::Status CheckIds(const int64_t* ids, int64_t count, const char* name,
+                      const float* rows) {
+  if (count < 0 || count > kMostIds) {
     return absl::InvalidArgumentError(
-        "muster_read_values before muster_read_tensors has given the tensors");
+        absl::StrCat("count is ", count, ", wanted 0 to ", kMostIds));
   }
-  std::vector<absl::Span<float>> spans;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    RETURN_IF_ERROR(
-        CheckGiven(absl::StrCat("values[", i, "]").c_str(), values[i]));
-    spans.emplace_back(values[i], sizes[i]);
-  }
-  const SignalsBlocked blocked;
-  return reader->job->Read(absl::Milliseconds(std::max(timeout_ms, 0)), spans);
+  if (count == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckGiven("ids", ids));
+  return CheckGiven(name, rows);
 }
 
-// A call that says whether it is done.
-template <typename Call>
-int ForReader(muster_reader* reader, Call call) {
-  bool is_done = false;
-  const absl::Status status = Guard([&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckGiven("reader", reader));
-    ASSIGN_OR_RETURN(is_done, call());
-    return absl::OkStatus();
-  });
-  return status.ok() && !is_done ? MUSTER_NOT_YET : KindOf(status);
+// Floats of a row of the table.
+absl::StatusOr<int64_t> DimOf(const muster_job* job, int table) {
+  RETURN_IF_ERROR(CheckGiven("job", job));
+  const auto tables = static_cast<int>(job->dims.size());
+  if (table >= 0 && table < tables) return job->dims[table];
+  return absl::InvalidArgumentError(
+      tables == 0 ? absl::StrCat("table ", table, " of a job without tables")
+                  : absl::StrCat("table ", table, "; wanted one from 0 to ",
+                                 tables - 1));
+}
+
+absl::Status PullRows(muster_job* job, int table, absl::Span<const int64_t> ids,
+                      float* values, int timeout_ms, int* kind) {
+  ASSIGN_OR_RETURN(const int64_t dim, DimOf(job, table));
+  using State = ProgramSteps::State;
+  ASSIGN_OR_RETURN(const State state,
+                   job->task->steps().PullRows(
+                       table, ids, absl::MakeSpan(values, ids.size() * dim),
+                       absl::Milliseconds(std::max(timeout_ms, 0))));
+  if (state == State::kWaiting) *kind = MUSTER_NOT_YET;
+  if (state == State::kOver) *kind = MUSTER_JOB_OVER;
+  return absl::OkStatus();
+}
+
+absl::Status GiveRows(muster_job* job, int table, absl::Span<const int64_t> ids,
+                      const float* gradients) {
+  ASSIGN_OR_RETURN(const int64_t dim, DimOf(job, table));
+  return job->task->steps().GiveRows(
+      table, ids, absl::MakeConstSpan(gradients, ids.size() * dim));
+}
+
+absl::Status FillFirstRows(const char* text, absl::Span<const int64_t> ids,
+                           float* values) {
+  RETURN_IF_ERROR(CheckGiven("table_def", text));
+  TableDef table;
+  RETURN_IF_ERROR(ParseTextProto(text, "table", &table));
+  RETURN_IF_ERROR(CheckTable(table.name(), table.dim()));
+  const FirstRow first(table);
+  for (const int64_t id : ids) {
+    first.Fill(id, absl::MakeSpan(values, table.dim()));
+    values += table.dim();
+  }
+  return absl::OkStatus();
 }
 
 // For the calls that any thread may make.
@@ -360,7 +249,7 @@ const char* muster_version() { return muster::kMusterVersion.data(); }
 
 int muster_abi() { return MUSTER_ABI; }
 
-const char* muster_error() { return muster::last_error.c_str(); }
+const char* muster_error() { return muster::LastError(); }
 
 int muster_resolve(const char* spec, muster_task* task) {
   return muster::KindOf(
@@ -410,6 +299,35 @@ int muster_push_tensor(muster_job* job, int tensor, const float* gradient,
       [&] { return muster::GiveTensor(job, tensor, gradient, report); }));
 }
 
+int muster_pull_rows(muster_job* job, int table, const int64_t* ids,
+                     int64_t count, float* values, int timeout_ms) {
+  int kind = MUSTER_OK;
+  const absl::Status status = muster::Guard([&] {
+    RETURN_IF_ERROR(muster::CheckIds(ids, count, "values", values));
+    return muster::PullRows(job, table, absl::MakeConstSpan(ids, count), values,
+                            timeout_ms, &kind);
+  });
+  return status.ok() ? kind : muster::KindOf(status);
+}
+
+int muster_push_rows(muster_job* job, int table, const int64_t* ids,
+                     int64_t count, const float* gradients) {
+  return muster::KindOf(muster::Guard([&] {
+    RETURN_IF_ERROR(muster::CheckIds(ids, count, "gradients", gradients));
+    return muster::GiveRows(job, table, absl::MakeConstSpan(ids, count),
+                            gradients);
+  }));
+}
+
+int muster_first_rows(const char* table_def, const int64_t* ids, int64_t count,
+                      float* values) {
+  return muster::KindOf(muster::Guard([&] {
+    RETURN_IF_ERROR(muster::CheckIds(ids, count, "values", values));
+    return muster::FillFirstRows(table_def, absl::MakeConstSpan(ids, count),
+                                 values);
+  }));
+}
+
 int muster_stop(muster_job* job, int signal) {
   return muster::ForJob(job, [&] {
     job->task->Stop(signal);
@@ -441,44 +359,6 @@ int muster_close(muster_job* job) {
     return failure;
   });
   return exit_code;
-}
-
-muster_reader* muster_read_open(const char* spec, int* error) {
-  std::unique_ptr<muster_reader> reader;
-  const absl::Status status = muster::Guard([&] {
-    ASSIGN_OR_RETURN(reader, muster::OpenReader(spec));
-    return absl::OkStatus();
-  });
-  if (error != nullptr) *error = muster::KindOf(status);
-  return reader.release();
-}
-
-int muster_read_tensors(muster_reader* reader, int timeout_ms,
-                        const muster_tensor** tensors, int* count) {
-  return muster::ForReader(reader, [&]() -> absl::StatusOr<bool> {
-    RETURN_IF_ERROR(muster::CheckGiven("tensors", tensors));
-    RETURN_IF_ERROR(muster::CheckGiven("count", count));
-    ASSIGN_OR_RETURN(const bool is_there,
-                     muster::ReadTensors(reader, timeout_ms));
-    *tensors = reader->tensors.data();
-    *count = static_cast<int>(reader->tensors.size());
-    return is_there;
-  });
-}
-
-int muster_read_values(muster_reader* reader, int timeout_ms,
-                       float* const* values) {
-  return muster::ForReader(reader, [&]() -> absl::StatusOr<bool> {
-    RETURN_IF_ERROR(muster::CheckGiven("values", values));
-    return muster::ReadValues(reader, timeout_ms, values);
-  });
-}
-
-int muster_read_close(muster_reader* reader) {
-  return muster::ForReader(reader, [&]() -> absl::StatusOr<bool> {
-    delete reader;
-    return true;
-  });
 }
 
 }  // extern "C"

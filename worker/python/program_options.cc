@@ -40,6 +40,7 @@ namespace {
 
 constexpr char kSource[] = "program";
 constexpr int64_t kMaxStepRows = 1 << 24;
+constexpr int64_t kMostDim = 65536;
 constexpr int32_t kMaxStepsAhead = 1024;
 constexpr double kDefaultMaxWaitSeconds = 7200;
 constexpr double kDefaultProgressSeconds = 10;
@@ -106,17 +107,26 @@ absl::Status CheckTensor(const ProgramTensor& tensor) {
                    shape->ToString()));
 }
 
+absl::Status CheckUnique(absl::string_view kind, absl::string_view name,
+                         absl::flat_hash_set<absl::string_view>* names) {
+  if (names->insert(name).second) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(kind, " '", EscapeForLog(name),
+                   "' is there twice; each tensor and table wants a name of "
+                   "its own"));
+}
+
 absl::Status CheckTensors(const ProgramSpec& spec) {
   absl::flat_hash_set<absl::string_view> names;
-  bool is_trained = false;
+  bool is_trained = spec.table_size() > 0;
   for (const ProgramTensor& tensor : spec.tensor()) {
     RETURN_IF_ERROR(CheckTensor(tensor));
-    if (!names.insert(tensor.name()).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor '", EscapeForLog(tensor.name()),
-                       "' is there twice; each wants a name of its own"));
-    }
+    RETURN_IF_ERROR(CheckUnique("tensor", tensor.name(), &names));
     is_trained = is_trained || !tensor.is_state();
+  }
+  for (const ProgramTable& table : spec.table()) {
+    RETURN_IF_ERROR(CheckTable(table.name(), table.dim()));
+    RETURN_IF_ERROR(CheckUnique("table", table.name(), &names));
   }
   if (is_trained) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -296,6 +306,7 @@ absl::StatusOr<KeyedProgram> MakeProgramOptions(ResolvedProgram program) {
                               Reporter(&LogLine), options.worker.clock));
   options.worker.credentials = CredentialsOf(result.keys.get());
   options.tensors = {spec.tensor().begin(), spec.tensor().end()};
+  options.tables = {spec.table().begin(), spec.table().end()};
   options.epoch_rows = spec.epoch_rows();
   options.step_rows = spec.step_rows();
   options.steps_ahead = spec.steps_ahead();
@@ -303,6 +314,15 @@ absl::StatusOr<KeyedProgram> MakeProgramOptions(ResolvedProgram program) {
   options.settings = spec.settings();
   RETURN_IF_ERROR(SetLinks(spec, &options));
   return result;
+}
+
+absl::Status CheckTable(const std::string& name, int64_t dim) {
+  if (name.empty()) {
+    return absl::InvalidArgumentError("each table wants a name, found ''");
+  }
+  return CheckRange<int64_t>(
+      absl::StrCat("table '", EscapeForLog(name), "': dim"), dim, 1, kMostDim,
+      absl::StrCat("from 1 to ", kMostDim));
 }
 
 std::vector<int64_t> ElementsOf(absl::Span<const ProgramTensor> tensors) {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -40,6 +42,9 @@ struct KeyedProgram {
 // field, what was wanted and what was found; Unauthenticated for a network that
 // was not allowed; those of KeysOfTask.
 absl::StatusOr<KeyedProgram> MakeProgramOptions(ResolvedProgram program);
+
+// Checks a sparse table's name and floats of a row. Errors: InvalidArgument.
+absl::Status CheckTable(const std::string& name, int64_t dim);
 
 // Elements of each tensor. REQUIRES: MakeProgramOptions took them.
 std::vector<int64_t> ElementsOf(absl::Span<const ProgramTensor> tensors);

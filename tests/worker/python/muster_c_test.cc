@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -121,6 +122,12 @@ TEST_F(MusterCTest, Null_IsAConfigurationError) {
   EXPECT_EQ(muster_rows(nullptr, 0, nullptr, 0, nullptr), -1);
   EXPECT_EQ(muster_push(nullptr, nullptr, nullptr), MUSTER_ERROR_CONFIG);
   EXPECT_EQ(muster_push_tensor(nullptr, 0, w_, nullptr), MUSTER_ERROR_CONFIG);
+  const int64_t id = 1;
+  EXPECT_EQ(muster_pull_rows(nullptr, 0, &id, 1, w_, 0), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_push_rows(nullptr, 0, &id, 1, w_), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "job is NULL");
+  EXPECT_EQ(muster_first_rows(nullptr, &id, 1, w_), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "table_def is NULL");
   EXPECT_EQ(muster_stop(nullptr, 0), MUSTER_ERROR_CONFIG);
   EXPECT_EQ(muster_save(nullptr), MUSTER_ERROR_CONFIG);
   EXPECT_EQ(muster_log(nullptr, "a", 0), MUSTER_ERROR_CONFIG);
@@ -166,6 +173,58 @@ TEST_F(MusterCTest, JobWithoutItsPs_WaitsAndIsStopped) {
   while (muster_await(job, 1000, &step) == MUSTER_WAITING) continue;
   EXPECT_EQ(step.state, MUSTER_OVER);
   EXPECT_EQ(muster_close(job), 128 + SIGINT);
+}
+
+TEST_F(MusterCTest, RowsThatCannotBe_AreRefused) {
+  muster_job* const job =
+      Start(absl::StrCat(kSpec, "table { name: 'user' dim: 1 }"));
+  ASSERT_NE(job, nullptr) << muster_error();
+  const int64_t id = 1;
+  EXPECT_EQ(muster_pull_rows(job, 1, &id, 1, w_, 0), MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("table 1; wanted one from 0 to 0"));
+  EXPECT_EQ(muster_push_rows(job, -1, &id, 1, w_), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_pull_rows(job, 0, nullptr, 1, w_, 0), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "ids is NULL");
+  EXPECT_EQ(muster_pull_rows(job, 0, &id, 1, nullptr, 0), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "values is NULL");
+  EXPECT_EQ(muster_push_rows(job, 0, &id, 1, nullptr), MUSTER_ERROR_CONFIG);
+  EXPECT_STREQ(muster_error(), "gradients is NULL");
+  EXPECT_EQ(muster_push_rows(job, 0, &id, -1, w_), MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("count is -1"));
+  EXPECT_EQ(muster_push_rows(job, 0, &id, 1, w_), MUSTER_ERROR_CONFIG);
+  EXPECT_EQ(muster_pull_rows(job, 0, &id, 1, w_, 0), MUSTER_NOT_YET);
+  muster_stop(job, SIGINT);
+  int kind = MUSTER_NOT_YET;
+  while (kind == MUSTER_NOT_YET) {
+    kind = muster_pull_rows(job, 0, &id, 1, w_, 1000);
+  }
+  EXPECT_EQ(kind, MUSTER_JOB_OVER) << muster_error();
+  muster_close(job);
+}
+
+TEST_F(MusterCTest, FirstRows_AreThoseOfTheirTable) {
+  const int64_t ids[] = {7, -1, 7};
+  float values[6] = {};
+  ASSERT_EQ(muster_first_rows("name: 'user' dim: 2 scale: 0.5 seed: 3", ids, 3,
+                              values),
+            MUSTER_OK)
+      << muster_error();
+  EXPECT_EQ(values[0], values[4]);
+  EXPECT_EQ(values[1], values[5]);
+  EXPECT_NE(values[0], values[1]);
+  EXPECT_NE(values[0], values[2]);
+  for (const float value : values) {
+    EXPECT_LE(std::abs(value), 0.5f);
+  }
+  EXPECT_EQ(muster_first_rows("name: 'user' dim: 2 initial: ZEROS scale: 1",
+                              ids, 3, values),
+            MUSTER_OK);
+  EXPECT_THAT(values, ::testing::Each(0.0f));
+  EXPECT_EQ(muster_first_rows("name: 'user'", ids, 3, values),
+            MUSTER_ERROR_CONFIG);
+  EXPECT_THAT(muster_error(), HasSubstr("table 'user': dim must be from 1"));
+  EXPECT_EQ(muster_first_rows("nam: 'user'", ids, 3, values),
+            MUSTER_ERROR_CONFIG);
 }
 
 TEST_F(MusterCTest, ChildOfAFork_IsRefusedByEachCallAndMayEnd) {

@@ -176,6 +176,31 @@ TEST_F(ProgramOptionsTest, UnusableTensors_AreNamed) {
   }
 }
 
+TEST_F(ProgramOptionsTest, Tables_AreTaken) {
+  const auto program =
+      MakeWith("table { name: 'user' dim: 16 } table { name: 'item' dim: 1 }");
+  ASSERT_THAT(program, IsOk());
+  ASSERT_EQ(program->options.tables.size(), 2u);
+  EXPECT_EQ(program->options.tables[0].name(), "user");
+  EXPECT_EQ(program->options.tables[1].dim(), 1);
+}
+
+TEST_F(ProgramOptionsTest, UnusableTables_AreNamed) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"table { dim: 1 }", "each table wants a name"},
+      {"table { name: 'a' }", "table 'a': dim must be from 1 to 65536"},
+      {"table { name: 'a' dim: 65537 }", "table 'a': dim must be from 1"},
+      {"table { name: 'a' dim: 1 } table { name: 'a' dim: 1 }",
+       "table 'a' is there twice"},
+      {"table { name: 'w' dim: 1 }", "table 'w' is there twice"},
+  };
+  for (const auto& [tables, message] : cases) {
+    EXPECT_THAT(MakeWith(tables), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr(message)))
+        << tables;
+  }
+}
+
 TEST_F(ProgramOptionsTest, UnusableNumbers_AreNamed) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"epoch_rows: -1", "epoch_rows must be"},
