@@ -87,10 +87,12 @@ class ProgramSteps : public StepRunner {
   // Before the session's first call: those of the options that are made later.
   // Without `bring` the program ends with the values of its last step.
   void Connect(PsExchange* exchange, ParameterClient* client,
-               Bring bring = nullptr) {
+               Bring bring = nullptr) ABSL_LOCKS_EXCLUDED(mu_) {
     options_.exchange = exchange;
     options_.client = client;
     bring_ = std::move(bring);
+    absl::MutexLock lock(&mu_);
+    disconnected_ = false;
   }
   // Before the client goes: no rows are pulled from it any more. Waits for a
   // pull under way, which ends when its ps tasks answer, or soon are given up.
