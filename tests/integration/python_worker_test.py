@@ -40,6 +40,32 @@ with muster.Model({"w": w}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
 """
 
 
+# The same with a table, whose row of each data set row counts down; ids are
+# spread over all 64 bits.
+ROW_VISITS = """
+import sys
+import muster, numpy
+rows = int(sys.argv[1])
+gates = {int(steps) for steps in sys.argv[4:]}
+steps = 0
+table = {"dim": 3, "optimizer": "sgd", "learning_rate": 1.0, "initial": "zeros"}
+with muster.Model({}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
+                  tables={"visits": table}, batch_size=4, epochs=2,
+                  save_every_steps=100, max_wait=60) as model:
+    while not model.done:
+        ids, counts = numpy.unique(model.rows(), return_counts=True)
+        ids = ids.astype(numpy.int64) * 0x1E3779B97F4A7C15
+        model.pull_rows("visits", ids)
+        if steps in gates:
+            print("at gate", steps, flush=True)
+            open(sys.argv[3]).close()
+        model.push_rows("visits", ids, numpy.repeat(
+            counts.astype(numpy.float32), 3).reshape(-1, 3))
+        model.push_pull({}, loss=0.0)
+        steps += 1
+"""
+
+
 class TestCase(harness.TestCase):
 
     def start_program(self, text, cluster, index, *arguments):
@@ -178,6 +204,32 @@ class ProcessTest(TestCase):
         for process in (chief, worker, ps):
             self.assertEqual(process.wait(), 0, process.output)
         self.assert_each_row_twice()
+
+    def test_each_row_of_a_table_counts_once_an_epoch_over_kills(self):
+        cluster = self.write_cluster(ps=2, workers=3)
+        ps = [self.start_ps(cluster, i) for i in range(2)]
+        workers = [self.start_visits(cluster, index, *gates, program=ROW_VISITS)
+                   for index, gates in enumerate(((100, 200), (100,), (100,)))]
+        for worker in workers:
+            worker.wait_for("at gate 100")
+        for i in (1, 0):
+            ps[i].kill()
+            ps[i] = self.start_ps(cluster, i)
+        self.open_gate(0)
+        workers[0].wait_for("at gate 200")
+        for index in (1, 0):
+            workers[index].kill()
+            workers[index] = self.start_visits(cluster, index,
+                                               program=ROW_VISITS)
+        self.open_gate(2)
+        for process in workers + ps:
+            self.assertEqual(process.wait(), 0, process.output)
+        table = muster.load(self.path("run")).tables["visits"]
+        numpy.testing.assert_array_equal(
+            numpy.sort(table.ids), numpy.sort(
+                numpy.arange(self.ROWS) * 0x1E3779B97F4A7C15))
+        numpy.testing.assert_array_equal(table.values,
+                                         numpy.full((self.ROWS, 3), -2))
 
     def test_sigterm_drains_and_the_next_start_goes_on(self):
         cluster = self.write_cluster(ps=1, workers=1)

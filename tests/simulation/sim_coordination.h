@@ -56,6 +56,9 @@ class SimCoordination {
   absl::StatusOr<PauseRoundsReply> Handle(const PauseRoundsRequest& request);
   absl::StatusOr<BeginCutReply> Handle(const BeginCutRequest& request);
   absl::StatusOr<ConfirmCutReply> Handle(const ConfirmCutRequest& request);
+  absl::StatusOr<SteerReply> Handle(const SteerRequest& request) {
+    return coordinator_.Steer(request, Now());
+  }
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 

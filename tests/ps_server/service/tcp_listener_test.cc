@@ -299,6 +299,10 @@ class InProcess {
         return ResultOf(AwaitReply<Frame<PushReply>>([&](auto done) {
           shard_.Push(FrameOf<PushPart>(fields, data), never, done);
         }));
+      case DataMethod::kPullRows:
+        return ResultOf(AwaitReply<Frame<PullRowsReply>>([&](auto done) {
+          shard_.PullRows(FrameOf<PullRowsRequest>(fields, data), never, done);
+        }));
       case DataMethod::kReadSnapshot:
         return ResultOf(AwaitReply<Frame<SnapshotPart>>([&](auto done) {
           shard_.ReadSnapshot(FrameOf<ReadSnapshotRequest>(fields, data).header,
