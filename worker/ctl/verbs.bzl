@@ -57,7 +57,6 @@ VERBS = {
     ],
     "drain": [
         ":steering",
-        "//common/cluster:task_id",
     ],
     "list": [
         "//common/cluster:placement_strategy",
@@ -96,7 +95,6 @@ VERBS = {
     "save": [":steering"],
     "status": [
         ":namespace_calls",
-        "//common/cluster:task_id",
         "//common/config:namespace_name",
     ],
     "stop": [":steering"],
