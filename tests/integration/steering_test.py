@@ -72,7 +72,7 @@ class SteeringTest(recovery.TestCase):
     def test_verbs_without_a_job_say_why(self):
         servers = [self.start_ps(self.cluster, i) for i in range(2)]
         for server in servers:
-            server.wait_for("serving")
+            server.wait_for("listening on")
         for verb, why in (("save", "the job is INITIAL"),
                           ("stop", "no model is committed")):
             code, output = self.ctl(verb)
