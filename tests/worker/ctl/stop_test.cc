@@ -16,6 +16,7 @@ class StopTest : public RunningJob {
            StepRequest step;
            *step.mutable_sender() = chief_;
            step.set_model_epoch(state.model_epoch());
+           step.set_ps_incarnation(kPsIncarnation);
            step.set_stop_reason("operator");
            Call(&CoordinationService::Stub::Step, step, StepReply());
            Finish(worker_);

@@ -90,7 +90,7 @@ TEST_F(SessionMachineDoneTest, AWorkerThatAnOperatorDrains_LeavesWithZero) {
 }
 
 TEST_F(SessionMachineDoneTest, AnotherThatIsDrained_ConcernsNobodyElse) {
-  RunToFirstStep(/*chief=*/false);
+  RunToFirstStep(/*chief=*/true);
   JobState state = StateWithAnother(RUNNING);
   state.mutable_workers(0)->set_is_drained(true);
   Send(WatchEvent{state});
