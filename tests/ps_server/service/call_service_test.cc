@@ -274,7 +274,7 @@ TEST(CallTableTest, APsAnswersEveryRpcOfTheProtos) {
   std::set<std::string> served = PathsOf(shard.calls());
   for (const AnyMethod& row :
        {AnyMethod(kLoadCall), AnyMethod(kPullCall), AnyMethod(kPushCall),
-        AnyMethod(kReadSnapshotCall)}) {
+        AnyMethod(kPullRowsCall), AnyMethod(kReadSnapshotCall)}) {
     EXPECT_TRUE(served.insert(row.path).second) << row.path;
   }
   EXPECT_EQ(served, PathsOf(*PullRequest::descriptor()->file()));
