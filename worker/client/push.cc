@@ -180,12 +180,17 @@ void Push::Send(ParameterLink* link, Transfer* transfer,
     absl::MutexLock lock(&mu_);
     times_[send.shard][send.part].left = options_.clock->Now();
   }
-  const auto on_reply = [this, send, shared = transfer->shared_from_this()](
+  const bool wants_values = WantsValues(send);
+  // After the end the memory is the caller's again, and once `done` was called
+  // this is gone. Until then what was applied is counted.
+  const auto on_reply = [this, send, wants_values,
+                         shared = transfer->shared_from_this()](
                             const absl::StatusOr<Frame<PushReply>>& reply) {
+    if (wants_values ? !shared->Hold() : !shared->HoldDone()) return;
     OnReply(send, reply, shared.get());
   };
   Frame<PushPart> request{MakeHeader(send), *std::move(data)};
-  if (!WantsValues(send)) {
+  if (!wants_values) {
     return link->Push(std::move(request), send.deadline, on_reply);
   }
   const PlannedPart& part = options_.model->plan.parts[send.shard][send.part];
@@ -202,12 +207,8 @@ void Push::Send(ParameterLink* link, Transfer* transfer,
 void Push::OnReply(const TransferWindow::Send& send,
                    const absl::StatusOr<Frame<PushReply>>& reply,
                    Transfer* transfer) {
-  const bool wants_values = WantsValues(send);
-  // After the end the memory is the caller's again, and once `done` was called
-  // this is gone. Until then what was applied is counted.
-  if (wants_values ? !transfer->Hold() : !transfer->HoldDone()) return;
   absl::Status status = reply.status();
-  if (status.ok() && wants_values) status = Receive(send, *reply);
+  if (status.ok() && WantsValues(send)) status = Receive(send, *reply);
   if (status.ok()) Count(send, reply->header);
   transfer->Answer(send, status);
   transfer->Release();

@@ -227,6 +227,7 @@ class Push {
                                    const TransferWindow::Send& send) const;
   // Where those of tensors lie.
   std::vector<TensorView> PiecesOf(const TransferWindow::Send& send) const;
+  // Takes an answer. The transfer is held.
   void OnReply(const TransferWindow::Send& send,
                const absl::StatusOr<Frame<PushReply>>& reply,
                Transfer* transfer);
