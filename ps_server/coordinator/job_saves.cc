@@ -75,20 +75,20 @@ RequestSaveReply JobSaves::Ask(const RequestSaveRequest& request,
 
 absl::StatusOr<int64_t> JobSaves::AskByOperator() {
   if (job_.phase() != RUNNING) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "save: the job is ", JobPhase_Name(job_.phase()),
-        job_.phase() == INITIAL
-            ? ": no model is committed yet"
-            : ": the chief makes its last save, or has made it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("save: the job is ", JobPhase_Name(job_.phase()),
+                     job_.phase() == INITIAL
+                         ? ": no model is committed yet"
+                         : ": the chief makes its last save, or has made it"));
   }
   if (!unsaved_.saves()) {
     return absl::FailedPreconditionError(
         "save: the chief has no --train_dir, and saves nothing");
   }
   if (job_.LiveChief() == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "save: ", TaskName(KeyOf(job_.chief())),
-        ", which saves the model, is away; start it again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("save: ", TaskName(KeyOf(job_.chief())),
+                     ", which saves the model, is away; start it again"));
   }
   const auto [number, is_new] = requests_.Raise();
   if (is_new) job_.RaiseVersion();
