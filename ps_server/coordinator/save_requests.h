@@ -31,8 +31,8 @@ class SaveRequests {
   // A ps asks; returns the number of the save that is its answer. All that ask
   // in one pause share one save: no step is taken in between. Repeatable.
   int64_t Ask(int32_t ps_task, absl::Time now);
-  // An operator asks, for whom no step waits: raises a save, unless one is raised
-  // that was not answered; returns its number, and whether it is new.
+  // An operator asks, for whom no step waits: raises a save, unless one is
+  // raised that was not answered; returns its number, and whether it is new.
   std::pair<int64_t, bool> Raise();
   // It acknowledges nothing any more. Repeatable.
   void Leave(int32_t ps_task) { askers_.erase(ps_task); }

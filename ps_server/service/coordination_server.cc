@@ -208,10 +208,9 @@ void CoordinationServer::ServeCalls() {
                absl::Time now, const auto& done) {
           StartStep(job, request, deadline, now, done);
         });
-  Serve(kGetJobStateCall, [](Job& job, const JobStateRequest&, absl::Time,
-                             absl::Time now, const auto& done) {
-    done(job.coordinator.StateForOperator(now));
-  });
+  Serve(kGetJobStateCall,
+        [](Job& job, const JobStateRequest&, absl::Time, absl::Time now,
+           const auto& done) { done(job.coordinator.StateForOperator(now)); });
   // Not of a job's members.
   calls_.Handle(
       kEndJobCall, [this](const EndNamespaceRequest& request, absl::Time,
