@@ -76,7 +76,7 @@ absl::StatusOr<PushResult> Push::Finish() {
 
 std::vector<std::vector<int64_t>> Push::PartBytes() const {
   std::vector<std::vector<int64_t>> bytes;
-  for (size_t i = 0; i < times_.size(); ++i) {
+  for (size_t i = 0; i < options_.model->plan.parts.size(); ++i) {
     const int shard = static_cast<int>(i);
     bytes.emplace_back(TensorParts(shard) + RowPartsOf(shard),
                        TransferWindow::kLeftOut);
