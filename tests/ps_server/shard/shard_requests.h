@@ -57,7 +57,9 @@ template <typename T>
 std::vector<T> ValuesOf(const absl::Cord& bytes) {
   const std::string flat(bytes);
   std::vector<T> values(flat.size() / sizeof(T));
-  std::memcpy(values.data(), flat.data(), values.size() * sizeof(T));
+  if (!values.empty()) {
+    std::memcpy(values.data(), flat.data(), values.size() * sizeof(T));
+  }
   return values;
 }
 
