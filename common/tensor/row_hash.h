@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/base/fingerprint.h"
 #include "common/base/split_mix64.h"
 
 namespace muster {
@@ -30,25 +31,17 @@ constexpr int PsOfLogicalShard(int logical_shard, int num_ps) {
 // Immutable.
 class RowHash {
  public:
-  explicit constexpr RowHash(absl::string_view table)
-      : key_(SplitMix64(Fnv1a(table))) {}
+  explicit RowHash(absl::string_view table)
+      : key_(SplitMix64(Fingerprint64(table))) {}
 
-  constexpr uint64_t Of(int64_t id) const {
+  uint64_t Of(int64_t id) const {
     return SplitMix64(static_cast<uint64_t>(id) ^ key_);
   }
-  constexpr int LogicalShardOf(int64_t id) const {
+  int LogicalShardOf(int64_t id) const {
     return static_cast<int>(Of(id) >> 54);
   }
 
  private:
-  static constexpr uint64_t Fnv1a(absl::string_view text) {
-    uint64_t hash = 0xCBF29CE484222325;
-    for (const char c : text) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    }
-    return hash;
-  }
-
   uint64_t key_;
 };
 

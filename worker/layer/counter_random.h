@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/base/fingerprint.h"
 #include "common/base/split_mix64.h"
 
 namespace muster {
@@ -14,7 +15,8 @@ namespace muster {
 class CounterRandom {
  public:
   CounterRandom(uint64_t seed, absl::string_view name)
-      : key_(SplitMix64(seed + kSplitMix64Step) ^ SplitMix64(Fnv1a(name))) {}
+      : key_(SplitMix64(seed + kSplitMix64Step) ^
+             SplitMix64(Fingerprint64(name))) {}
 
   // 64 uniform bits.
   uint64_t Bits(uint64_t i) const {
@@ -22,14 +24,6 @@ class CounterRandom {
   }
 
  private:
-  static uint64_t Fnv1a(absl::string_view text) {
-    uint64_t hash = 0xCBF29CE484222325;
-    for (const char c : text) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    }
-    return hash;
-  }
-
   const uint64_t key_;
 };
 
