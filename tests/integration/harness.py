@@ -210,6 +210,12 @@ class Process:
                          "was waited for %g s" % deadline_s, pattern))
                 self._changed.wait(left)
 
+    def has_said(self, pattern, since):
+        """Whether a line that matches was read, not before `since`."""
+        with self._changed:
+            return any(at >= since and re.search(pattern, line)
+                       for at, line in zip(self._times, self._lines))
+
     def longest_silence(self, pattern, since):
         """The longest time without a matching line, from `since` until now."""
         with self._changed:

@@ -145,7 +145,7 @@ class SyncTest(ReplicationTestCase):
             self.expect_within(other.name + " stands still",
                                other.longest_silence(r" step=\d", stopped),
                                STANDS_STILL_S)
-            self.assertNotIn("waiting for", other.output)
+            self.assertFalse(other.has_said("waiting for", since=stopped))
         resumed = time.monotonic()
         slow.send(signal.SIGCONT)
         slow.wait_for_line_after(r" step=\d.* dropped_steps=\d", resumed)

@@ -8,8 +8,9 @@ from tests.integration import harness
 from tests.integration import recovery
 
 ENDLESS = 100000000
+BATCH = 32
 TRAINING = harness.softmax_regression(
-    ENDLESS, more="checkpoint { every_steps: 100000000 keep: 3 }")
+    ENDLESS, batch_size=BATCH, more="checkpoint { every_steps: 100000000 keep: 3 }")
 
 
 class SteeringTest(recovery.TestCase):
@@ -61,13 +62,20 @@ class SteeringTest(recovery.TestCase):
         self.check_exact()
 
     def check_exact(self):
-        """Each block has had as many updates as are counted."""
+        """Each block has had as many updates as are counted.
+
+        A restored cut may have steps on one ps task alone: they are dealt
+        again, and counted as repeated.
+        """
         newest = max(name for name in os.listdir(self.path("run"))
                      if name.startswith("ckpt-"))
         checkpoint = recovery.Checkpoint(
             os.path.join(self.path("run"), newest))
+        repeated = self.result("run")["examples_repeated"] // BATCH
         for parameter, counts in checkpoint.updates().items():
-            self.assertEqual(set(counts), {checkpoint.global_step}, parameter)
+            for count in counts:
+                self.assertIn(count - checkpoint.global_step,
+                              range(repeated + 1), parameter)
 
     def test_verbs_without_a_job_say_why(self):
         servers = [self.start_ps(self.cluster, i) for i in range(2)]

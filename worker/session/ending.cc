@@ -277,6 +277,8 @@ bool Ending::AdvanceStopping() {
   EndMachine& end = core_.end();
   const JobState& state = core_.state();
   if (state.phase() != STOPPING || stepping_.steps().has_report()) return false;
+  // The epoch that was just entered wants no report of the one before.
+  if (!core_.options().chief) return AdvanceReported();
   if (HasTooFewReplicas(state)) {  // said an earlier start of this task
     end.OnTooFew(state.stop_reason());
     AdvanceTooFew();

@@ -38,7 +38,7 @@ class Ending {
   bool AdvanceAnyhow();
   // of all but the chief, with all peers there,
   bool AdvanceReported();
-  // of the chief, in the epoch.
+  // in the epoch, of the chief and of all who owe no report there.
   bool AdvanceStopping();
   absl::Time next_wakeup() const {
     return SoonestAfter(core_.now(), {waiting_.next_due()});

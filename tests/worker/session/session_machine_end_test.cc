@@ -455,6 +455,24 @@ TEST_F(SessionMachineEndTest, AStepThatNobodyWantsAnyMoreHoldsNobodyUp) {
   }
 }
 
+// A ps task was lost and restored meanwhile: the report is of an epoch that is
+// gone.
+TEST_F(SessionMachineEndTest,
+       AWorkerBackInAJobThatStops_LeavesTheSaveToItsChief) {
+  RunToFirstStep(/*chief=*/false);
+  Send(TrainEvent{StepReport()});
+  Send(StepEvent{absl::UnavailableError("reset")});
+  Send(HelloEvent{0, Shard(8, 2)});
+  Pass(absl::Seconds(1));
+  ASSERT_NE(Get<SendRegister>(), nullptr);
+  JobState state = State(STOPPING, 2, {8});
+  WorkerState* chief = state.add_workers();
+  chief->mutable_sender()->mutable_task()->set_job("worker");
+  Send(RegisterEvent{Registered(state)});
+  EXPECT_EQ(Get<RunFinal>(), nullptr);
+  ASSERT_NE(Get<SendFinish>(), nullptr);
+}
+
 TEST_F(SessionMachineEndTest, FatalErrorInAStepEndsTheWorker) {
   RunToFirstStep(/*chief=*/false);
   Send(TrainEvent{absl::OutOfRangeError("loss is nan")});
