@@ -26,7 +26,10 @@ absl::StatusOr<SteerReply> Steering::Steer(const SteerRequest& request) {
       return reply;
     }
     case SteerRequest::kStop:
-      RETURN_IF_ERROR(Stop());
+      RETURN_IF_ERROR(Stop(/*discards=*/false));
+      return reply;
+    case SteerRequest::kStopWithoutSave:
+      RETURN_IF_ERROR(Stop(/*discards=*/true));
       return reply;
     case SteerRequest::kDrain:
       RETURN_IF_ERROR(Drain(request.drain()));
@@ -38,7 +41,11 @@ absl::StatusOr<SteerReply> Steering::Steer(const SteerRequest& request) {
       "steer: the request has no wish that this ps knows; is musterctl newer?");
 }
 
-absl::Status Steering::Stop() {
+absl::Status Steering::Stop(bool discards) {
+  if (discards_end_ && !discards) {
+    return NotNow("stop",
+                  "an operator ends the job already, without its last save");
+  }
   // A repeat, or the end came first.
   if (job_.phase() == STOPPING || job_.phase() == DONE) return absl::OkStatus();
   if (job_.phase() == INITIAL) {
@@ -53,7 +60,9 @@ absl::Status Steering::Stop() {
                                "it again, or end the ps tasks by a signal"));
   }
   if (std::exchange(is_stopped_, true)) return absl::OkStatus();
-  job_.Say("an operator stops the job");
+  discards_end_ = discards;
+  job_.Say(absl::StrCat("an operator stops the job",
+                        discards ? ", without its last save" : ""));
   job_.RaiseVersion();
   return absl::OkStatus();
 }

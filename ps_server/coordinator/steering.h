@@ -25,16 +25,21 @@ class Steering {
   absl::StatusOr<SteerReply> Steer(const SteerRequest& request);
 
   // A job that begins anew has no wishes.
-  void Clear() { is_stopped_ = false; }
-  void AddTo(JobState& state) const { state.set_is_stopped(is_stopped_); }
+  void Clear() { is_stopped_ = discards_end_ = false; }
+  void AddTo(JobState& state) const {
+    state.set_is_stopped(is_stopped_);
+    state.set_discards_end(discards_end_);
+  }
 
  private:
-  absl::Status Stop();
+  absl::Status Stop(bool discards);
   absl::Status Drain(const TaskId& task);
 
   JobRecord& job_;
   JobSaves& saves_;
   bool is_stopped_ = false;
+  // It ends without its last save.
+  bool discards_end_ = false;
 };
 
 }  // namespace muster

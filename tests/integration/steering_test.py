@@ -77,6 +77,22 @@ class SteeringTest(recovery.TestCase):
                 self.assertIn(count - checkpoint.global_step,
                               range(repeated + 1), parameter)
 
+    def test_a_stop_without_a_save_keeps_the_newest_checkpoint(self):
+        servers = [self.start_ps(self.cluster, i) for i in range(2)]
+        tasks = [self.start_task(i) for i in range(3)]
+        for task in tasks:
+            task.wait_for(r"\bstep=[1-9]")
+        saved = re.search(r"saved: step (\d+)", self.done("save")).group(1)
+        tasks[0].wait_for_line_after(r"\bstep=\d", time.monotonic())
+        self.assertIn("its newest checkpoint is of step " + saved,
+                      self.done("stop", "--no_save"))
+        for process in tasks + servers:
+            self.assertEqual(process.wait(), 0, process.output)
+        newest = max(name for name in os.listdir(self.path("run"))
+                     if name.startswith("ckpt-"))
+        self.assertEqual(newest, "ckpt-%012d" % int(saved))
+        self.assertGreater(self.result("run")["global_step"], int(saved))
+
     def test_verbs_without_a_job_say_why(self):
         servers = [self.start_ps(self.cluster, i) for i in range(2)]
         for server in servers:

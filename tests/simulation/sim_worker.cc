@@ -282,7 +282,13 @@ TrainingSession::Parts SimWorker::SessionParts() {
     model_saver_->Enter(epoch.model_epoch, absl::ZeroDuration());
   };
   parts.set_serving = [](bool) {};
-  parts.write_result = [](const EndRecord&) { return absl::OkStatus(); };
+  parts.write_result = [this](const EndRecord&) {
+    if (!is_chief()) {
+      options_.oracle->Fail(
+          absl::StrCat(name_, " is no chief, and ends the job"));
+    }
+    return absl::OkStatus();
+  };
   return parts;
 }
 

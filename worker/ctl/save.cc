@@ -18,6 +18,10 @@ absl::StatusOr<std::string> Look(const SteerReply& first,
     return absl::InternalError(absl::StrCat(
         "the save failed: ", EscapeForLog(state.save_error(), 400)));
   }
+  if (state.discards_end()) {
+    return absl::FailedPreconditionError(
+        "an operator ends the job without a last save");
+  }
   if (state.phase() == STOPPING || state.phase() == DONE) {
     return absl::StrCat("the job is ", JobPhase_Name(state.phase()),
                         "; its last save takes the place of this one\n");

@@ -53,7 +53,7 @@ absl::Status CheckpointSaver::AfterStep(const StepRecord& step) {
 absl::Status CheckpointSaver::AtEnd(const EndRecord& end) {
   WaitForWriter();
   // A diverged model must not become the checkpoint that a restart takes.
-  if (end.failed) return absl::OkStatus();
+  if (end.failed || end.is_discarded) return absl::OkStatus();
   RETURN_IF_ERROR(SaveLast(end.global_step));
   if (options_.after_last_save) options_.after_last_save(newest(), end);
   return absl::OkStatus();

@@ -78,6 +78,8 @@ struct EndRecord {
   bool completed = false;
   // A hook ended it for a failure: the model is not worth saving.
   bool failed = false;
+  // An operator wants the model not to be saved.
+  bool is_discarded = false;
   std::string stop_reason;
   absl::Time now;
 };

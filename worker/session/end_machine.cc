@@ -175,7 +175,8 @@ std::optional<Exit> EndMachine::ExitOfDoneJob(const JobState& state) const {
 // An earlier start of this chief has done so, or there is nothing to save: a
 // new start of ps task 0 that was told of the end has no model.
 bool EndMachine::IsSaved(const JobState& state) const {
-  return !options_.saves || options_.saved_step == state.global_step() ||
+  return !options_.saves || state.stop_reason() == kDiscardedByOperator ||
+         options_.saved_step == state.global_step() ||
          (!came_in_time_ && state.model_epoch() == 0);
 }
 
@@ -229,7 +230,8 @@ Exit EndMachine::ExitTooLate(const JobState& state) const {
 
 RunFinal EndMachine::Save(bool completed, absl::string_view stop_reason) {
   completed_ = completed;
-  return {completed, std::string(stop_reason), /*failed=*/HasFailure()};
+  return {completed, std::string(stop_reason), /*failed=*/HasFailure(),
+          /*is_discarded=*/stop_reason == kDiscardedByOperator};
 }
 
 void EndMachine::OnSaved(const absl::Status& status) {

@@ -26,6 +26,9 @@ bool HasTooFewReplicas(const JobState& state);
 
 // The reason of a job that an operator ends.
 inline constexpr absl::string_view kStoppedByOperator = "operator";
+// The same, of a job that is not saved.
+inline constexpr absl::string_view kDiscardedByOperator =
+    "operator, without a save";
 
 // Does an operator want this task to leave?
 bool IsDrained(const JobState& state, const TaskId& task);

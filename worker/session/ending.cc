@@ -91,7 +91,9 @@ void Ending::HearOperator() {
   const JobState& state = core_.state();
   if (state.phase() != RUNNING) return;
   if (state.is_stopped()) {
-    core_.end().OnStop({std::string(kStoppedByOperator), absl::OkStatus()});
+    core_.end().OnStop({std::string(state.discards_end() ? kDiscardedByOperator
+                                                         : kStoppedByOperator),
+                        absl::OkStatus()});
   }
   if (!core_.end().is_done() && IsDrained(state, core_.options().self)) {
     core_.SayLine("an operator drains this task: it ends after its step");

@@ -220,11 +220,12 @@ struct SendSaveReport {
 };
 // Chief: final save; evaluation and result.json only if `completed`. Each is
 // tried even if the one before it failed. Nothing is saved if a hook has ended
-// the job for a failure.
+// the job for a failure, or an operator discards its end.
 struct RunFinal {
   bool completed;
   std::string stop_reason;
   bool failed = false;
+  bool is_discarded = false;
 };
 struct SendFinish {
   std::string reason;

@@ -355,6 +355,7 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.set_serving(false);
   EndRecord end = MakeEnd(action.completed, action.stop_reason);
   end.failed = action.failed;
+  end.is_discarded = action.is_discarded;
   parts_.reporter.Info(absl::StrCat(
       "the training ends at step=", end.global_step, ": ", end.stop_reason));
   SayDroppedSteps();

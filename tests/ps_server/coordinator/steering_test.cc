@@ -153,6 +153,17 @@ TEST_F(SteeringTest, Stop_IsToldOnceAndSurvivesARestore) {
   EXPECT_TRUE(coordinator_.State().is_stopped());
 }
 
+TEST_F(SteeringTest, StopWithoutASave_IsNoLongerStoppedWithOne) {
+  Commit();
+  SteerRequest request;
+  request.set_stop_without_save(true);
+  ASSERT_THAT(coordinator_.Steer(request, now_), IsOk());
+  EXPECT_TRUE(coordinator_.State().discards_end());
+  ASSERT_THAT(coordinator_.Steer(request, now_), IsOk());
+  EXPECT_THAT(Stop().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("without its last save")));
+}
+
 TEST_F(SteeringTest, StopBeforeAModel_IsRefused) {
   EXPECT_THAT(Stop().status(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                         HasSubstr("no model is committed")));

@@ -10,14 +10,14 @@ using ::testing::HasSubstr;
 class StopTest : public RunningJob {
  protected:
   // The chief hears of the wish, ends the job, and all leave.
-  void EndWhenAsked() {
+  void EndWhenAsked(const std::string& reason = "operator") {
     Play([](const JobState& state) { return state.is_stopped(); },
-         [this](const JobState& state) {
+         [this, reason](const JobState& state) {
            StepRequest step;
            *step.mutable_sender() = chief_;
            step.set_model_epoch(state.model_epoch());
            step.set_ps_incarnation(kPsIncarnation);
-           step.set_stop_reason("operator");
+           step.set_stop_reason(reason);
            Call(&CoordinationService::Stub::Step, step, StepReply());
            Finish(worker_);
            Finish(chief_);
@@ -33,6 +33,18 @@ TEST_F(StopTest, ReturnsWhenTheJobIsDone) {
   EXPECT_EQ(result.out, "the job is DONE at step 0: operator\n");
   // Once more: nothing is left to do.
   EXPECT_EQ(Run({"stop"}).out, result.out);
+}
+
+TEST_F(StopTest, WithoutASave_NamesTheNewestCheckpointAndIsNotTakenBack) {
+  Commit();
+  EndWhenAsked("operator, without a save");
+  const VerbResult result = Run({"stop", "--no_save"});
+  EXPECT_EQ(result.exit_code, kExitDone) << result.error;
+  EXPECT_EQ(result.out,
+            "the job is DONE at step 0: operator, without a save; no "
+            "checkpoint of it is known\n");
+  EXPECT_EQ(Run({"stop", "--no_save"}).out, result.out);
+  EXPECT_THAT(Run({"stop"}).error, HasSubstr("without its last save"));
 }
 
 TEST_F(StopTest, BeforeThereIsAModel_IsRefused) {

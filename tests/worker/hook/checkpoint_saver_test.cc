@@ -144,6 +144,19 @@ TEST_F(CheckpointSaverTest, TheEndSavesARoundThatClosedLate) {
   EXPECT_THAT(begun_, ElementsAre(0, 1, 1));
 }
 
+TEST_F(CheckpointSaverTest, AnEndThatIsDiscarded_WritesNothing) {
+  CheckpointSaver::Options options;
+  options.every_steps = 10;
+  Make(options);
+  Enter(/*initialized=*/true);
+  saver_->WaitForWriter();
+  EndRecord end;
+  end.global_step = 7;
+  end.completed = end.is_discarded = true;
+  ASSERT_THAT(saver_->AtEnd(end), IsOk());
+  EXPECT_EQ(saver_->newest(), "ckpt-0");
+}
+
 TEST_F(CheckpointSaverTest, AStepThatWasTakenAnewIsSavedAnew) {
   CheckpointSaver::Options options;
   options.every_steps = 10;

@@ -52,6 +52,23 @@ TEST_F(SessionMachineStopTest, TheChiefEndsAJobThatAnOperatorStops) {
   EXPECT_EQ(Get<RunFinal>()->stop_reason, "operator");
 }
 
+TEST_F(SessionMachineStopTest, AnEndThatAnOperatorDiscards_IsNotSaved) {
+  RunToFirstStep(/*chief=*/true);
+  JobState state = State(RUNNING, 1, {7});
+  state.set_is_stopped(true);
+  state.set_discards_end(true);
+  Send(WatchEvent{state});
+  Send(TrainEvent{StepReport()});
+  ASSERT_NE(Get<SendStep>(), nullptr);
+  state.set_phase(STOPPING);
+  state.set_stop_reason(Get<SendStep>()->stop_reason);
+  Send(WatchEvent{state});
+  Send(StepEvent{Reply(false, 1, STOPPING)});
+  ASSERT_NE(Get<RunFinal>(), nullptr);
+  EXPECT_TRUE(Get<RunFinal>()->completed);
+  EXPECT_TRUE(Get<RunFinal>()->is_discarded);
+}
+
 TEST_F(SessionMachineStopTest, AWorkerOfAJobThatAnOperatorStops_EndsNothing) {
   RunToFirstStep(/*chief=*/false);
   JobState state = State(RUNNING, 1, {7});
