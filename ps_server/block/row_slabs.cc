@@ -9,6 +9,8 @@ namespace {
 
 // Of floats, unless one row has more.
 constexpr int64_t kMaxSlabBytes = int64_t{1} << 20;
+constexpr int64_t kLoneBytes = int64_t{32} << 20;
+constexpr int64_t kBytesTogether = int64_t{8} << 20;
 
 }  // namespace
 
@@ -18,10 +20,16 @@ RowSlabs::RowSlabs(int64_t floats_per_row) : floats_(floats_per_row) {
   mask_ = (uint32_t{1} << shift_) - 1;
   // What follows is aligned to 8 bytes.
   row_bytes_ = ((row << shift_) + 7) / 8 * 8;
+  lone_slabs_ = kLoneBytes / slab_bytes();
+  slabs_together_ = std::max<int64_t>(1, kBytesTogether / slab_bytes());
 }
 
 int64_t RowSlabs::SlabsWith(int64_t more) const {
-  const int64_t needed = (rows_ + more + mask_) >> shift_;
+  int64_t needed = (rows_ + more + mask_) >> shift_;
+  if (needed > lone_slabs_) {
+    const int64_t rest = needed - lone_slabs_ + slabs_together_ - 1;
+    needed = lone_slabs_ + rest / slabs_together_ * slabs_together_;
+  }
   return std::max(needed, static_cast<int64_t>(slabs_.size()));
 }
 
@@ -31,11 +39,17 @@ int64_t RowSlabs::BytesWith(int64_t more) const {
 
 bool RowSlabs::Reserve(int64_t rows) {
   if (rows > int64_t{kNone} - rows_) return false;
-  const auto slabs = static_cast<size_t>(SlabsWith(rows));
-  while (slabs_.size() < slabs) {
-    std::optional<AlignedBuffer> slab = AlignedBuffer::TryCreate(slab_bytes());
-    if (!slab.has_value()) return false;
-    slabs_.push_back(*std::move(slab));
+  const int64_t slabs = SlabsWith(rows);
+  while (static_cast<int64_t>(slabs_.size()) < slabs) {
+    const bool is_lone = static_cast<int64_t>(slabs_.size()) < lone_slabs_;
+    const int64_t count = is_lone ? 1 : slabs_together_;
+    std::optional<AlignedBuffer> memory =
+        AlignedBuffer::TryCreate(count * slab_bytes());
+    if (!memory.has_value()) return false;
+    for (int64_t i = 0; i < count; ++i) {
+      slabs_.push_back(memory->data() + i * slab_bytes());
+    }
+    memory_.push_back(*std::move(memory));
   }
   return true;
 }

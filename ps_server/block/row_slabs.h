@@ -10,8 +10,10 @@ namespace muster {
 
 // The memory of a table's rows, by number: each has its floats in one piece,
 // and beside them what is known of it. It grows by slabs of 256 rows, or fewer
-// large ones, and keeps what was freed for other rows. Rows never move. Not
-// thread-safe. Movable, not copyable.
+// large ones: one at a time, until there are 32 MiB, then 8 MiB in huge pages,
+// without which a row among millions waits for the page table. Keeps what was
+// freed for other rows. Rows never move. Not thread-safe. Movable, not
+// copyable.
 class RowSlabs {
  public:
   // The number of no row.
@@ -63,14 +65,18 @@ class RowSlabs {
     return row_bytes_ + rows_per_slab() * static_cast<int64_t>(sizeof(Row));
   }
   int64_t SlabsWith(int64_t more) const;
-  char* SlabOf(uint32_t row) { return slabs_[row >> shift_].data(); }
+  char* SlabOf(uint32_t row) { return slabs_[row >> shift_]; }
 
   int64_t floats_;
   int shift_ = 8;
   uint32_t mask_;
   // The floats of a slab, which come first.
   int64_t row_bytes_;
-  std::vector<AlignedBuffer> slabs_;
+  // So many slabs have memory of their own, then so many share theirs.
+  int64_t lone_slabs_;
+  int64_t slabs_together_;
+  std::vector<AlignedBuffer> memory_;
+  std::vector<char*> slabs_;
   int64_t rows_ = 0;
   // Rows that were there at some time; none is behind them.
   uint32_t used_ = 0;

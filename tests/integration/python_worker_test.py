@@ -10,6 +10,7 @@ import muster
 import numpy
 from muster import _local
 from tests.integration import harness
+from tests.integration import recovery
 
 # Relative: sums of both are of float32, in another order.
 TOLERANCE = 1e-5
@@ -66,7 +67,7 @@ with muster.Model({}, "sgd", 1.0, train_dir=sys.argv[2], rows=rows,
 """
 
 
-class TestCase(harness.TestCase):
+class TestCase(recovery.TestCase):
 
     def start_program(self, text, cluster, index, *arguments):
         environment = dict(os.environ, MUSTER_CLUSTER=cluster,
@@ -230,6 +231,28 @@ class ProcessTest(TestCase):
                 numpy.arange(self.ROWS) * 0x1E3779B97F4A7C15))
         numpy.testing.assert_array_equal(table.values,
                                          numpy.full((self.ROWS, 3), -2))
+
+    def test_a_table_outlives_kills_in_mid_save_on_other_numbers_of_ps(self):
+        # Of two workers in rounds, each row is in the gradient of one.
+        program = ROW_VISITS.replace(
+            "save_every_steps=100", "save_every_steps=1, replication='sync'")
+        for tasks in (3, 1, 2):
+            cluster = self.write_cluster(ps=tasks, workers=2)
+            processes = [self.start_ps(cluster, i) for i in range(tasks)]
+            processes += [self.start_visits(cluster, i, program=program)
+                          for i in range(2)]
+            chief = processes[tasks]
+            if tasks != 2:
+                for _ in range(self.random.randrange(3, 15)):
+                    chief.wait_for("saved ")
+                for process in self.random.sample(processes, len(processes)):
+                    process.kill()
+        for process in processes:
+            self.assertEqual(process.wait(), 0, process.output)
+        table = muster.load(self.path("run")).tables["visits"]
+        self.assertEqual(len(table), self.ROWS)
+        numpy.testing.assert_array_equal(table.values,
+                                         numpy.full((self.ROWS, 3), -1))
 
     def test_sigterm_drains_and_the_next_start_goes_on(self):
         cluster = self.write_cluster(ps=1, workers=1)

@@ -52,6 +52,26 @@ TEST(RowSlabsTest, Bytes_AreWhatReserveMakesOfThem) {
   }
 }
 
+// Beyond 32 MiB slabs share memory.
+TEST(RowSlabsTest, RowsOfManySlabs_HavePlacesOfTheirOwn) {
+  constexpr int64_t kFloats = 1000;
+  constexpr uint32_t kRows = 20000;
+  RowSlabs rows(kFloats);
+  for (uint32_t i = 0; i < kRows; ++i) {
+    const int64_t wanted = rows.BytesWith(1);
+    ASSERT_TRUE(rows.Reserve(1));
+    ASSERT_EQ(rows.bytes(), wanted);
+    const uint32_t row = rows.Add(i);
+    rows.values(row)[0] = rows.values(row)[kFloats - 1] = i;
+  }
+  for (uint32_t i = 0; i < kRows; ++i) {
+    ASSERT_EQ(rows[i].id, i);
+    ASSERT_EQ(rows.values(i)[0], i);
+    ASSERT_EQ(rows.values(i)[kFloats - 1], i);
+  }
+  EXPECT_LT(rows.bytes(), (kFloats * kRows * 4) * 11 / 10 + (8 << 20));
+}
+
 TEST(RowSlabsTest, LargeRows_AreNotKeptInAdvance) {
   RowSlabs rows(int64_t{65536} * 3);
   ASSERT_TRUE(rows.Reserve(1));
