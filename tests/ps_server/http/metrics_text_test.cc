@@ -69,10 +69,10 @@ TEST(MetricsTextTest, AJob_IsToldWithItsWorkers) {
   const size_t jobs = samples.find("muster_job_phase");
   ASSERT_NE(jobs, samples.npos);
   EXPECT_EQ(samples.substr(jobs),
-            R"(muster_job_phase{namespace="",phase="DONE"} 0
-muster_job_phase{namespace="",phase="INITIAL"} 0
+            R"(muster_job_phase{namespace="",phase="INITIAL"} 0
 muster_job_phase{namespace="",phase="RUNNING"} 1
 muster_job_phase{namespace="",phase="STOPPING"} 0
+muster_job_phase{namespace="",phase="DONE"} 0
 muster_global_step{namespace=""} 25
 muster_model_epoch{namespace=""} 2
 muster_checkpoint_last_success_timestamp_seconds{namespace=""} 1699999997.5

@@ -118,6 +118,7 @@ class PsHttpsTest : public PsHttpTest {
     TaskKeys::Options options;
     options.dir = certificates_->folder();
     options.job = "ps";
+    options.index = 0;
     options.clock = SystemClock();
     auto keys = TaskKeys::Create(std::move(options));
     EXPECT_THAT(keys, IsOk());
