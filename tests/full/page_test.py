@@ -102,15 +102,15 @@ class PageTest(harness.TestCase):
         address = "http://127.0.0.1:%d/" % ports[0]
         with devtools.Chromium(self.path("browser")) as browser:
             page = browser.open(address)
-            text = "document.getElementById('%s').innerText"
-            page.await_true(text % "figures" + ".includes('RUNNING')")
+            text = "document.getElementById('%s')?.innerText"
+            page.await_true(text % "figures" + "?.includes('RUNNING')")
             page.await_true("document.getElementById('rates').getAttribute("
                             "'points').split(' ').length > %d" % (
                                 WATCHED_S if "MUSTER_PICTURE" in os.environ
                                 else 3))
             workers = page.evaluate(text % "workers")
-            self.assertEqual(len(re.findall(r"/job:worker/task:\d", workers)),
-                             3, workers)
+            self.assertEqual(len(re.findall(r"^/job:worker/task:\d",
+                                            workers, re.M)), 3, workers)
             tasks = page.evaluate(text % "ps")
             self.assertEqual(tasks.count("READY"), 2, tasks)
             self.assertEqual(page.evaluate(text % "trouble"), "")
