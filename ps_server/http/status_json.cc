@@ -92,7 +92,6 @@ std::string JobJson(const PsLook& look, const JobLook& job) {
        {"is_abandoned", Bool(!state.abandoned().empty())},
        {"saved_step", is_saved ? absl::StrCat(state.saved_step()) : "null"},
        {"saved_s", is_saved ? Number(state.saved_s()) : "null"},
-       {"save_failed", Bool(!state.save_error().empty())},
        {"staleness_counts",
         absl::StrCat("[", absl::StrJoin(state.staleness_counts(), ","), "]")},
        {"workers", WorkersJson(look, job)}});

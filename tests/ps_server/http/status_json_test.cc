@@ -27,7 +27,7 @@ TEST(StatusJsonTest, ASmallPsTask_IsToldWhole) {
       R"("namespaces":[{"name":"","job":{"phase":"RUNNING","model_epoch":2,)"
       R"("global_step":25,"stop_steps":100,"examples":800,"round":0,)"
       R"("ends_by":"failed","is_stopped":false,"is_abandoned":false,)"
-      R"("saved_step":20,"saved_s":2.5,"save_failed":true,)"
+      R"("saved_step":20,"saved_s":2.5,)"
       R"("staleness_counts":[4,3,0,1],"workers":[)"
       R"({"task":"/job:worker/task:0","state":"trains","steps":25,)"
       R"("examples":800,"dropped_steps":1,"loss":0.25,"staleness":0.75,)"
