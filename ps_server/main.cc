@@ -44,6 +44,9 @@ ABSL_FLAG(int64_t, max_namespaces, 64,
 ABSL_FLAG(int64_t, max_namespace_bytes, 0,
           "With --keep_serving: the most of this task's memory that one "
           "namespace's model may take; 0: as much as others leave.");
+ABSL_FLAG(std::string, http_address, "",
+          "Serve a page for people, /metrics for Prometheus and /healthz on "
+          "this host:port, such as 127.0.0.1:9180 (ps_server/http/README.md).");
 ABSL_FLAG(int64_t, push_budget_mb, 256,
           "MiB of pushed gradients that may wait to be applied; beyond it "
           "workers are told when to try again.");
@@ -65,8 +68,10 @@ CommandLineOptions DescribeCommandLine() {
       "  ps_server --cluster=cluster_configs/local_1ps_2worker.json "
       "--task_index=0\n\n",
       kExitCodesHelp);
+  FlagGroup network = NetworkFlagGroup();
+  network.flags.push_back("http_address");
   options.groups = {ClusterFlagGroup(),
-                    NetworkFlagGroup(),
+                    network,
                     {"Resources",
                      {"push_budget_mb", "apply_threads", "max_namespaces",
                       "max_namespace_bytes"}},
@@ -129,6 +134,7 @@ absl::StatusOr<PsTaskOptions> TaskOptions(const ResolvedCluster& cluster,
   options.cluster = cluster.spec.TrainingDef();
   options.task_index = cluster.task.index();
   options.bind = absl::GetFlag(FLAGS_bind);
+  options.http_address = absl::GetFlag(FLAGS_http_address);
   RETURN_IF_ERROR(CheckOthersCanCome(cluster.spec, cluster.task, options.bind,
                                      Reporter(&LogLine)));
   options.allow_insecure_network = absl::GetFlag(FLAGS_allow_insecure_network);

@@ -55,14 +55,6 @@ bool TakesAnyWorker(const ClusterDef& cluster) {
                         [](const JobDef& job) { return job.any_task(); });
 }
 
-std::string AddressOfPs(const ClusterDef& cluster, int32_t index) {
-  for (const JobDef& job : cluster.job()) {
-    const auto task = job.tasks().find(index);
-    if (job.name() == "ps" && task != job.tasks().end()) return task->second;
-  }
-  return "";
-}
-
 bool OffersSharedMemory(LinkChoice link) {
   return link == LinkChoice::kAuto || link == LinkChoice::kSharedMemory;
 }
@@ -106,11 +98,6 @@ bool IsSignal(int exit_code) {
   return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
 }
 
-// On task 0 the coordinator says of workers what the shard could say, too.
-Reporter ReporterOfShard(int32_t task_index) {
-  return task_index == 0 ? Reporter() : Reporter(&LogLine);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
@@ -126,6 +113,7 @@ absl::StatusOr<std::unique_ptr<PsTask>> PsTask::Start(PsTaskOptions options,
   RETURN_IF_ERROR(task->OfferSharedMemory());
   RETURN_IF_ERROR(task->OfferTcp());
   RETURN_IF_ERROR(task->Listen(address));
+  RETURN_IF_ERROR(task->ServeHttp());
   return task;
 }
 
@@ -143,7 +131,8 @@ PsTask::PsTask(PsTaskOptions options, StopLatch* latch)
                      const std::string& optimizer) {
                 OnShardPhase(space, state, optimizer);
               },
-              ReporterOfShard(options_.task_index)}) {
+              // On task 0 the coordinator says of workers what this could say.
+              options_.task_index == 0 ? Reporter() : Reporter(&LogLine)}) {
   if (options_.task_index != 0) return;
   CoordinationServer::Options coordination;
   coordination.coordinator.worker_timeout = options_.worker_timeout;
@@ -255,7 +244,8 @@ absl::Status PsTask::Listen(const std::string& address) {
   if (options_.task_index != 0) {
     JobWatcher::Options watch;
     watch.address = AddressOfPs(options_.cluster, 0);
-    watch.credentials = CredentialsOfPs0();
+    watch.credentials =
+        CredentialsOfPs(options_.credentials, options_.cluster, 0);
     watch.sender = SelfIn("");
     watch.max_wait = options_.max_wait;
     watch.keep_serving = options_.keep_serving;
@@ -384,9 +374,24 @@ Sender PsTask::SelfIn(const std::string& space) const {
   return sender;
 }
 
-std::shared_ptr<grpc::ChannelCredentials> PsTask::CredentialsOfPs0() const {
-  const TaskKey process = ProcessOfPs(options_.cluster, 0);
-  return options_.credentials.channel_to(process.first, process.second);
+absl::Status PsTask::ServeHttp() {
+  if (options_.http_address.empty()) return absl::OkStatus();
+  PsHttp::Options http;
+  http.address = options_.http_address;
+  http.allow_insecure_network = options_.allow_insecure_network;
+  http.credentials = options_.credentials;
+  http.cluster = options_.cluster;
+  http.task_index = options_.task_index;
+  http.serves = [this] {
+    absl::MutexLock lock(&mu_);
+    return !draining_;
+  };
+  http.shard = &shard_;
+  http.coordination = coordination_.get();
+  http.entrance = &entrance_;
+  http.clock = options_.clock;
+  ASSIGN_OR_RETURN(http_, PsHttp::Start(http));
+  return absl::OkStatus();
 }
 
 void PsTask::StopBeingReady() {
@@ -429,7 +434,9 @@ bool PsTask::AwaitSaves() {
     const std::shared_ptr<grpc::Channel> ps_0 =
         coordination_ != nullptr
             ? server_->InProcessChannel(grpc::ChannelArguments())
-            : OpenChannel(AddressOfPs(options_.cluster, 0), CredentialsOfPs0());
+            : OpenChannel(
+                  AddressOfPs(options_.cluster, 0),
+                  CredentialsOfPs(options_.credentials, options_.cluster, 0));
     askers_.push_back(
         std::make_unique<SaveAsker>(ps_0, SelfIn(space), options_.clock));
     askers_.back()->Begin(kSavePatience);
@@ -453,6 +460,7 @@ void PsTask::Drain() {
   // Answers every waiting Watch, so that no call outlives the drain.
   if (coordination_ != nullptr) coordination_->Close();
   if (server_ == nullptr) return;
+  if (http_ != nullptr) http_->StopServing();
   listener_.reset();
   server_->Shutdown(ToGrpcDeadline(options_.clock->Now() + kDrainTime));
   {
@@ -460,6 +468,7 @@ void PsTask::Drain() {
     health_ = nullptr;
   }
   shard_.Close();
+  http_.reset();
   // By now workers have every answer of the shard.
   shared_memory_.reset();
   tcp_.reset();

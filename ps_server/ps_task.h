@@ -28,6 +28,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/cluster.pb.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/http/ps_http.h"
 #include "ps_server/service/coordination_server.h"
 #include "ps_server/service/entrance.h"
 #include "ps_server/service/save_asker.h"
@@ -45,6 +46,8 @@ struct PsTaskOptions {
   // that.
   std::string bind;
   bool allow_insecure_network = false;
+  // Where people and Prometheus look, "host:port"; "" for nowhere.
+  std::string http_address;
   // The credentials of its server, and of its calls to ps task 0.
   TaskCredentials credentials = InsecureCredentials();
   // Offer what carries tensors beside gRPC: shared memory to workers of this
@@ -98,6 +101,8 @@ class PsTask {
 
   // The port that it listens on.
   int port() const { return port_; }
+  // That of HTTP; 0 if it is not served.
+  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
   // Serves until the latch is stopped, and ends as README.md says. Returns the
   // exit code.
@@ -122,6 +127,7 @@ class PsTask {
   absl::Status Listen(const std::string& address);
   // One try; null if gRPC refused.
   std::unique_ptr<grpc::Server> TryServe(ServerListener* listener);
+  absl::Status ServeHttp();
   // What is offered beside gRPC.
   void RegisterLinks(ServerListener* listener, grpc::ServerBuilder* builder);
   // The tasks that this one waits for, in words; "" for none.
@@ -136,8 +142,6 @@ class PsTask {
   void OnJobEnd(const JobState& state);
   // Tells the health service whether this task is ready.
   void PublishHealth();
-  // Those of a channel to ps task 0.
-  std::shared_ptr<grpc::ChannelCredentials> CredentialsOfPs0() const;
   // Not ready from here on.
   void StopBeingReady();
   // This ps, as it speaks to a namespace's coordinator.
@@ -181,6 +185,8 @@ class PsTask {
   std::unique_ptr<BufferQuota> buffers_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ServerListener> listener_;
+  // Null if it is not wanted.
+  std::unique_ptr<PsHttp> http_;
   // One a namespace.
   std::vector<std::unique_ptr<SaveAsker>> askers_;
   bool drained_ = false;

@@ -17,12 +17,14 @@ import sys
 
 from base.launcher_flags import local_path, positive
 from benchmark import (data_plane, figures, lines, members, processes,
-                       python_workers, quiet, report, rows, training)
+                       python_workers, quiet, report, rows, scrapes,
+                       training)
 
 PARTS = {"data_plane": data_plane.figures, "lines": lines.figures,
          "optimizer": data_plane.rules, "training": training.figures,
          "modes": training.modes, "start": training.start,
          "members": members.figures, "rows": rows.figures,
+         "http": scrapes.figures,
          "python": python_workers.figures}
 # It wants PyTorch of PyPI.
 OF_PEERS = ("python",)
@@ -40,7 +42,7 @@ def parse_arguments(argv):
         "plane, also over slow and bad lines, of the update rules, of training "
         "the MNIST CNN (batch 128) in one process and in clusters, of each "
         "replication mode, how soon a cluster takes steps, what workers that "
-        "come and go cost, of rows of tables, and of training a small CNN by "
+        "come and go cost, of rows of tables, of being looked at by HTTP, and of training a small CNN by "
         "Python workers beside PyTorch's own ways; prints a table with targets. A burst of "
         "measurement waits for a quiet machine; one that others disturb is "
         "repeated.")

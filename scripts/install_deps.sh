@@ -20,6 +20,7 @@ packages=(
   libabsl-dev             # Status, Mutex, flags, strings
   libspdlog-dev           # logging
   libdnnl-dev             # oneDNN: the cpu backend
+  libcpp-httplib-dev      # HTTP heads, for a ps's page and metrics
   libhwy-dev              # Highway: vector loops, dispatched at run time
   libisal-dev             # CRC-32C of checkpoints and records
   zlib1g-dev              # gzip data sets
@@ -56,6 +57,8 @@ full=(
   munge
   bible-kjv       # a text, for worker/python/examples/transformer.py
   bible-kjv-text
+  prometheus      # promtool, and who scrapes a ps
+  chromium        # who reads its page
   mmdebstrap      # an empty Debian, and an image of it, for the package
   buildah
 )

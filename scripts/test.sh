@@ -81,6 +81,7 @@ full_targets=(
   //tests/full:diabetes_test
   //tests/full:imports_test
   //tests/full:package_test
+  //tests/full:page_test
   //tests/full:python_examples_test
   //tests/full:slurm_test
   //tests/full:ssh_test

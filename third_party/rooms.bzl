@@ -19,6 +19,7 @@ _PS_SERVER = [
     ["ps_server/block", "ps_server/caller"],
     ["ps_server/coordinator", "ps_server/shard"],
     ["ps_server/service"],
+    ["ps_server/http"],
     ["ps_server"],
 ]
 

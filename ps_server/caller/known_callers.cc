@@ -62,4 +62,12 @@ Caller KnownCallers::CallerOf(const Identity& identity) const {
   return caller;
 }
 
+std::string AddressOfPs(const ClusterDef& cluster, int32_t ps_index) {
+  for (const JobDef& job : cluster.job()) {
+    const auto task = job.tasks().find(ps_index);
+    if (job.name() == kPsJob && task != job.tasks().end()) return task->second;
+  }
+  return "";
+}
+
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "common/tls/identity.h"
 #include "proto/cluster.pb.h"
@@ -31,6 +32,9 @@ class KnownCallers {
 // The task that a ps proves to be: itself, or, in all-reduce, the training task
 // in whose process it is.
 TaskKey ProcessOfPs(const ClusterDef& cluster, int32_t ps_index);
+
+// The address of a ps task, "host:port"; "" if the cluster has none.
+std::string AddressOfPs(const ClusterDef& cluster, int32_t ps_index);
 
 }  // namespace muster
 

@@ -165,6 +165,8 @@ class Coordinator {
   JobState State() const;
   // The same for an operator, with what depends on the time.
   JobState StateForOperator(absl::Time now) const;
+  // Those of the state's workers, in their order.
+  std::vector<CoordinatorWorker::Totals> TotalsOfWorkers() const;
   // Watches of the whole job that know an older version are answered.
   int64_t told_version() const { return job_.versions().told(); }
   // The incarnations of the tasks that have registered.

@@ -1,4 +1,5 @@
 // The state of a Coordinator, as each caller is told it.
+#include <map>
 #include <set>
 
 #include "common/base/status_macros.h"
@@ -32,15 +33,26 @@ JobState Coordinator::StateForOperator(absl::Time now) const {
                        ? -1
                        : absl::ToDoubleSeconds(now - last_word));
   saves_.AddSavedTo(state, now);
+  const std::map<TaskKey, std::string> waits = steps_.DescribeWaits();
   for (WorkerState& worker : *state.mutable_workers()) {
     const TaskKey key = KeyOf(worker.sender());
-    worker.set_waits_for(steps_.DescribeWaitOf(key));
+    const auto wait = waits.find(key);
+    if (wait != waits.end()) worker.set_waits_for(wait->second);
     const absl::Time heard = job_.members().Find(key)->last_heard;
     if (heard != absl::InfinitePast()) {
       worker.set_silent_s(absl::ToDoubleSeconds(now - heard));
     }
   }
   return state;
+}
+
+std::vector<CoordinatorWorker::Totals> Coordinator::TotalsOfWorkers() const {
+  std::vector<CoordinatorWorker::Totals> totals;
+  totals.reserve(job_.members().size());
+  for (const auto& [key, worker] : job_.members()) {
+    totals.push_back(worker.totals);
+  }
+  return totals;
 }
 
 absl::StatusOr<SteerReply> Coordinator::Steer(const SteerRequest& request,

@@ -66,6 +66,9 @@ void CoordinatorWorker::CountStep(const Delivery& step, absl::Time now) {
   examples += step.examples;
   staleness_sum += step.staleness;
   ++staleness_count;
+  ++totals.steps;
+  totals.examples += step.examples;
+  totals.last_step = now;
   // The first report ends the first step: n reports span n - 1 steps.
   if (first_report.has_value()) ++active_steps;
   PassStep(step, now);
@@ -73,6 +76,7 @@ void CoordinatorWorker::CountStep(const Delivery& step, absl::Time now) {
 
 void CoordinatorWorker::DropStep(const Delivery& step, absl::Time now) {
   ++dropped_steps;
+  ++totals.dropped_steps;
   PassStep(step, now);
 }
 

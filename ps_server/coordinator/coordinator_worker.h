@@ -28,6 +28,16 @@ enum class MemberState {
 // A worker (or chief) task as ps task 0 knows it. A value; Coordinator owns the
 // rules.
 struct CoordinatorWorker {
+  // What has come of it since this process knows the task: a restore, or a new
+  // start of it, lowers nothing.
+  struct Totals {
+    int64_t steps = 0;
+    int64_t examples = 0;
+    int64_t dropped_steps = 0;
+    // InfinitePast: none has been counted.
+    absl::Time last_step = absl::InfinitePast();
+  };
+
   // The last incarnations that a newer one replaced; their messages are
   // fenced.
   static constexpr int kRememberedIncarnations = 8;
@@ -74,6 +84,8 @@ struct CoordinatorWorker {
   int64_t staleness_sum = 0;
   int64_t staleness_count = 0;
   int64_t dropped_steps = 0;
+
+  Totals totals;
 
   std::array<uint64_t, kRememberedIncarnations> retired{};
   // The count of all of them, those that the ring has forgotten included.

@@ -117,6 +117,9 @@ class ClocksGate : public StepGate {
     return token;
   }
   StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
+  bool WaitsAsOthers(const TaskKey& task) const override {
+    return clocks_.Has(task) && !clocks_.MayStart(task);
+  }
 
  private:
   const Job job_;
@@ -182,6 +185,9 @@ class RoundsGate : public StepGate {
   }
   bool MayWait() const override { return !rounds_.must_end(); }
   StepWait Explain(const TaskKey& task, const TaskKey& chief) const override;
+  bool WaitsAsOthers(const TaskKey& task) const override {
+    return rounds_.HasDelivered(task) || !rows_.IsWithout(task);
+  }
   absl::Time NextDeadline() const override;
   StepRounds* rounds() override { return &rounds_; }
 

@@ -109,6 +109,8 @@ class StepGate {
   virtual bool MayWait() const = 0;
   // Why `task` has no step though none is paused.
   virtual StepWait Explain(const TaskKey& task, const TaskKey& chief) const = 0;
+  // Explain says the same of all tasks of which this is so.
+  virtual bool WaitsAsOthers(const TaskKey& /*task*/) const { return false; }
   // When TryClose or SeeLive wants to be called at the latest.
   virtual absl::Time NextDeadline() const { return absl::InfiniteFuture(); }
   // The rounds of synchronous replication; null in other modes.

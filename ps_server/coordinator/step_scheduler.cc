@@ -222,11 +222,21 @@ StepWait StepScheduler::ExplainWait(const TaskKey& task) const {
   return gate_->Explain(task, KeyOf(job_.chief()));
 }
 
-std::string StepScheduler::DescribeWaitOf(const TaskKey& task) const {
-  const bool waits =
-      std::any_of(waiting_.begin(), waiting_.end(),
-                  [&task](const Waiting& step) { return step.task == task; });
-  return waits ? ExplainWait(task).Describe() : "";
+std::map<TaskKey, std::string> StepScheduler::DescribeWaits() const {
+  std::map<TaskKey, std::string> waits;
+  // Of a thousand workers nearly all wait for the same, and to find out takes a
+  // look at each of them.
+  std::optional<std::string> shared;
+  for (const Waiting& step : waiting_) {
+    if (saves_.pause() == StepPause::kNone &&
+        !gate_->WaitsAsOthers(step.task)) {
+      waits[step.task] = ExplainWait(step.task).Describe();
+      continue;
+    }
+    if (!shared.has_value()) shared = ExplainWait(step.task).Describe();
+    waits[step.task] = *shared;
+  }
+  return waits;
 }
 
 // ---- Time -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 #define PS_SERVER_COORDINATOR_STEP_SCHEDULER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -49,8 +50,8 @@ class StepScheduler {
   void End() { gate_->End(); }
   // The workers' rows, too, of those that the state has.
   void AddTo(JobState& state) const;
-  // What the task's Step waits for, in words; "" if none waits.
-  std::string DescribeWaitOf(const TaskKey& task) const;
+  // What each Step that waits is waiting for, in words, by its task.
+  std::map<TaskKey, std::string> DescribeWaits() const;
   // The limit that ends the job, which nobody trains for any more: "steps",
   // "epochs", or "".
   std::string ReachedLimit();

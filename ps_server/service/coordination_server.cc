@@ -59,6 +59,18 @@ CoordinationServer::CoordinationServer(Options options)
 
 CoordinationServer::~CoordinationServer() { Close(); }
 
+bool CoordinationServer::Look(std::function<void(std::vector<JobLook>)> done) {
+  return strand_.Post([this, done = std::move(done)] {
+    const absl::Time now = options_.clock->Now();
+    std::vector<JobLook> looks;
+    jobs_.ForEach([&looks, now](const std::string& space, const Job& job) {
+      looks.push_back({space, job.coordinator.StateForOperator(now),
+                       job.coordinator.TotalsOfWorkers()});
+    });
+    done(std::move(looks));
+  });
+}
+
 void CoordinationServer::Close() {
   // A refused post means that another Close was first.
   const bool first = strand_.Post([this] {

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,6 +22,7 @@
 #include "ps_server/caller/ended_starts.h"
 #include "ps_server/caller/namespace_table.h"
 #include "ps_server/coordinator/coordinator.h"
+#include "ps_server/service/job_look.h"
 #include "ps_server/service/strand.h"
 
 namespace muster {
@@ -72,6 +74,10 @@ class CoordinationServer : public Link {
   }
   // All calls of CoordinationService, for this server's life.
   ServedCalls& calls() { return calls_; }
+
+  // Gives what the jobs are at one moment to `done`, on the server's thread.
+  // False once closed.
+  bool Look(std::function<void(std::vector<JobLook>)> done);
 
   // Answers every waiting Watch and Step, then refuses everything. Repeatable.
   void Close();

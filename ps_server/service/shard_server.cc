@@ -276,6 +276,19 @@ ShardCounters ShardServer::counters() const {
   return sum;
 }
 
+bool ShardServer::Look(std::function<void(ShardLook)> done) {
+  return Post(/*space=*/"", /*bytes=*/0, [this, done = std::move(done)] {
+    ShardLook look;
+    look.max_bytes = options_.shard.max_bytes;
+    look.refused_for_memory = budget_.refused();
+    shard_.ForEachModel(
+        [&look](const std::string& space, const ShardModel& model) {
+          look.models.push_back({space, model.State(), model.counters()});
+        });
+    done(std::move(look));
+  });
+}
+
 bool ShardServer::IsBeingSaved() {
   bool found = false;
   // Once closed, none is.

@@ -23,6 +23,7 @@
 #include "ps_server/block/parameter_memory.h"
 #include "ps_server/service/data_call.h"
 #include "ps_server/service/fair_queue.h"
+#include "ps_server/service/shard_look.h"
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
 #include "ps_server/shard/push_budget.h"
@@ -116,6 +117,9 @@ class ShardServer : public DataLink {
     return Strand::YieldHook(&strand_, hook);
   }
 
+  // Gives what the models are at one moment to `done`, in its turn. False once
+  // closed.
+  bool Look(std::function<void(ShardLook)> done);
   // Whether a model is being read to be saved. Waits for its turn.
   bool IsBeingSaved();
 

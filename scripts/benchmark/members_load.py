@@ -1,10 +1,11 @@
 """CPU of ps task 0 for many workers that only talk: how they join, step and
 leave.
 
-usage: members_load.py PS_SERVER WORKERS STEPS [watch]
+usage: members_load.py PS_SERVER WORKERS STEPS [watch] [scrape]
 
 The fakes are of this process, over gRPC. `watch`: each waits for news from its
-start on, as a worker does. Wants the packages of members_requirements.txt, and
+start on, as a worker does. `scrape`: the ps task's metrics are read while all
+are there. Wants the packages of members_requirements.txt, and
 protoc. The last line is the numbers as JSON.
 """
 
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import grpc
 
@@ -27,6 +29,7 @@ SHARERS = 25
 ENDLESS = 10**9
 LIMIT_S = 60
 QUIET_S = 1.0
+SCRAPES = 100
 
 
 def import_messages(folder):
@@ -41,21 +44,26 @@ def import_messages(folder):
     return coordination_service_pb2, parameter_service_pb2
 
 
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % probe.getsockname()[1]
+
+
 class Load:
     """A ps task and the fakes."""
 
-    def __init__(self, ps_server, workers, messages):
+    def __init__(self, ps_server, workers, messages, http=None):
         self.coordination, self.parameters = messages
         said = subprocess.run([ps_server, "--version"], check=True,
                               capture_output=True, text=True).stdout
         self.protocol = int(re.search(r"protocol (\d+)", said)[1])
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % probe.getsockname()[1]
+        self.address, self.http = free_address(), http
         self.ps = subprocess.Popen(
             [ps_server, "--ps_hosts=" + self.address, "--job_name=ps",
-             "--task_index=0", "--keep_serving"], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
+             "--task_index=0", "--keep_serving",
+             *(["--http_address=" + http] if http else [])],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.channels = [grpc.insecure_channel(
             self.address, options=[("grpc.use_local_subchannel_pool", 1)])
             for _ in range(0, workers, SHARERS)]
@@ -156,6 +164,13 @@ class Load:
             assert all(reply.granted for reply in granted), granted[0]
             leases = [reply.leases for reply in granted]
 
+    def scrape(self, times):
+        for _ in range(times):
+            with urllib.request.urlopen("http://%s/metrics" % self.http,
+                                        timeout=LIMIT_S) as answer:
+                text = answer.read().decode()
+        assert text.count("muster_steps_total{") == len(self.workers), text
+
     def leave(self):
         self.watched.clear()
         for left in [self.call("Finish", index, reason="done")
@@ -164,14 +179,20 @@ class Load:
         time.sleep(QUIET_S)
 
 
-def main(ps_server, workers, steps, watch=""):
+def main(ps_server, workers, steps, *wishes):
+    scrapes = SCRAPES if "scrape" in wishes else 0
     with tempfile.TemporaryDirectory() as folder:
-        load = Load(ps_server, int(workers), import_messages(folder))
+        load = Load(ps_server, int(workers), import_messages(folder),
+                    free_address() if scrapes else None)
         try:
             load.begin()
-            numbers = {"join_s": load.cpu_of(lambda: load.join(bool(watch))),
-                       "step_s": load.cpu_of(lambda: load.step(int(steps))),
-                       "leave_s": load.cpu_of(load.leave)}
+            numbers = {"join_s": load.cpu_of(
+                           lambda: load.join("watch" in wishes)),
+                       "step_s": load.cpu_of(lambda: load.step(int(steps)))}
+            if scrapes:
+                numbers["scrape_s"] = load.cpu_of(
+                    lambda: load.scrape(scrapes)) / scrapes
+            numbers["leave_s"] = load.cpu_of(load.leave)
         finally:
             load.ps.kill()
             load.ps.wait()

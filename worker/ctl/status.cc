@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/config/namespace_name.h"
+#include "common/rpc/worker_standing.h"
 #include "worker/ctl/namespace_calls.h"
 #include "worker/ctl/verb.h"
 
@@ -70,13 +71,6 @@ std::string RateOf(const WorkerState& worker, const Look& now,
               absl::ToDoubleSeconds(now.when - before->when));
 }
 
-std::string StateOf(const WorkerState& worker) {
-  if (worker.sender().incarnation() == 0) return "not come";
-  if (worker.lost()) return "lost";
-  if (worker.finished()) return worker.awaited() ? "awaited" : "finished";
-  return worker.is_drained() ? "drained" : "trains";
-}
-
 // A worker that waits at ps task 0 says for whom; one that is silent is told.
 std::string WaitOf(const WorkerState& worker) {
   if (worker.finished() || worker.sender().incarnation() == 0) return "";
@@ -99,7 +93,7 @@ std::string DescribeWorker(const WorkerState& worker, const Look& now,
                                 static_cast<double>(worker.staleness_count()));
   return absl::StrFormat(
       kWorkerRow, EscapeForLog(TaskName(worker.sender().task()), 80),
-      StateOf(worker), absl::StrCat(worker.steps()),
+      StandingOf(worker), absl::StrCat(worker.steps()),
       RateOf(worker, now, before), staleness,
       absl::StrCat(worker.dropped_steps()),
       absl::StrFormat("%.4g", worker.last_loss()), WaitOf(worker));

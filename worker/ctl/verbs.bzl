@@ -96,6 +96,7 @@ VERBS = {
     "status": [
         ":namespace_calls",
         "//common/config:namespace_name",
+        "//common/rpc:worker_standing",
     ],
     "stop": [":steering"],
     "table_export": [

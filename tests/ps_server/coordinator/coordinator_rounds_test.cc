@@ -54,6 +54,18 @@ TEST_F(CoordinatorRoundsTest, ARoundIsOneStepAndAnswersWhoWaits) {
   EXPECT_EQ(WorkerOf(1).examples(), kBatch);
 }
 
+TEST_F(CoordinatorRoundsTest, AnOperatorIsToldForWhomEachWaits) {
+  Start(3, MakeSyncSpec(3, 3), StopAtStep(10));
+  TakeSteps({kChief, kB, kC}, 1);
+  EXPECT_FALSE(Step(kC, 1, 1).has_value());
+  EXPECT_FALSE(Step(kChief, 1, 1).has_value());
+  const JobState state = coordinator().StateForOperator(now());
+  const char* const kWait = "/job:worker/task:1 to push its gradient of step 1";
+  EXPECT_EQ(state.workers(0).waits_for(), kWait);
+  EXPECT_EQ(state.workers(1).waits_for(), "");
+  EXPECT_EQ(state.workers(2).waits_for(), kWait);
+}
+
 TEST_F(CoordinatorRoundsTest, ABackupWorkersStepIsDroppedAndItGoesOn) {
   Start(3, MakeSyncSpec(2, 3), StopAtStep(10));
   TakeSteps({kChief, kB, kC}, 1);

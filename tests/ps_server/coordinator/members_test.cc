@@ -76,6 +76,20 @@ TEST_F(MembersTest, WhoStayedRejoinsAndWhoLeftDoesNot) {
   EXPECT_THAT(members_.Active(), ElementsAre(kA));
 }
 
+TEST_F(MembersTest, ARestoreOrAnotherStart_LowersNoTotals) {
+  CoordinatorWorker& worker = Admit(kA);
+  members_.Count(
+      {{MakeDelivery(kA, 0), MakeDelivery(kA, 0)}, {MakeDelivery(kA, 0)}},
+      kNow);
+  members_.Restore(CommitEpochRequest());
+  Admit(kA, 101);
+  EXPECT_EQ(worker.steps, 0);
+  EXPECT_EQ(worker.totals.steps, 2);
+  EXPECT_EQ(worker.totals.examples, 20);
+  EXPECT_EQ(worker.totals.dropped_steps, 1);
+  EXPECT_EQ(worker.totals.last_step, kNow);
+}
+
 TEST_F(MembersTest, AnUnsavedChiefIsWaitedForThoughItHasFinished) {
   CoordinatorWorker& chief = Admit(kA);
   chief.state = MemberState::kFinished;
