@@ -24,6 +24,10 @@ inline constexpr RoleSet kByPs = {Role::kPs};
 inline constexpr RoleSet kByTasks = {Role::kChief, Role::kWorker, Role::kPs,
                                      Role::kEvaluator};
 inline constexpr RoleSet kByAdmin = {Role::kAdmin};
+inline constexpr RoleSet kByViewers = {Role::kViewer, Role::kAdmin};
+// Of a ps task's clock; CheckMayProfile says who may do more.
+inline constexpr RoleSet kByClocks = {Role::kChief, Role::kWorker,
+                                      Role::kViewer, Role::kAdmin};
 inline constexpr RoleSet kByAll = {Role::kChief,  Role::kWorker,
                                    Role::kPs,     Role::kEvaluator,
                                    Role::kViewer, Role::kAdmin};
@@ -37,6 +41,7 @@ inline constexpr Method<EndSnapshotRequest, EndSnapshotReply> kEndSnapshotCall("
 inline constexpr Method<StateRequest, ShardState> kStateCall("/muster.ParameterService/State", kByAll);
 inline constexpr Method<ListNamespacesRequest, ListNamespacesReply> kListNamespacesCall("/muster.ParameterService/ListNamespaces", kByAll);
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndNamespaceCall("/muster.ParameterService/EndNamespace", kByAdmin);
+inline constexpr Method<ProfileRequest, ProfileReply> kProfileCall("/muster.ParameterService/Profile", kByClocks);
 
 // With tensors, which do not pass through a message: ParameterLink has them as
 // frames.
@@ -60,6 +65,9 @@ inline constexpr Method<BeginCutRequest, BeginCutReply> kBeginCutCall("/muster.C
 inline constexpr Method<ConfirmCutRequest, ConfirmCutReply> kConfirmCutCall("/muster.CoordinationService/ConfirmCut", kByChief);
 inline constexpr Method<JobStateRequest, JobState> kGetJobStateCall("/muster.CoordinationService/GetJobState", kByAll);
 inline constexpr Method<SteerRequest, SteerReply> kSteerCall("/muster.CoordinationService/Steer", kByAdmin);
+inline constexpr Method<BeginProfileRequest, BeginProfileReply> kBeginProfileCall("/muster.CoordinationService/BeginProfile", kByViewers);
+inline constexpr Method<AddProfileRequest, AddProfileReply> kAddProfileCall("/muster.CoordinationService/AddProfile", kByTraining);
+inline constexpr Method<GetProfileRequest, GetProfileReply> kGetProfileCall("/muster.CoordinationService/GetProfile", kByViewers);
 inline constexpr Method<EndNamespaceRequest, EndNamespaceReply> kEndJobCall("/muster.CoordinationService/EndNamespace", kByAdmin);
 
 inline constexpr Method<SharedMemoryOfferRequest, SharedMemoryOffer> kOfferCall("/muster.SharedMemoryService/Offer", kByTraining);
@@ -75,7 +83,8 @@ inline constexpr AnyMethod kCallTable[] = {
     kStepCall,        kFinishCall,     kRequestSaveCall,    kReportSaveCall,
     kPauseRoundsCall, kBeginCutCall,   kConfirmCutCall,     kGetJobStateCall,
     kEndJobCall,      kAssignTaskCall, kOfferCall,          kTcpOfferCall,
-    kPullRowsCall,    kSteerCall};
+    kPullRowsCall,    kSteerCall,      kProfileCall,        kBeginProfileCall,
+    kAddProfileCall,  kGetProfileCall};
 
 }  // namespace muster
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/call_table.h"
 
 namespace muster {
 namespace {
@@ -52,7 +53,7 @@ std::string Beginning(const AnyMethod& method, const Caller& caller) {
 }  // namespace
 
 bool IsSteering(const AnyMethod& method) {
-  return method.callers == RoleSet{Role::kAdmin};
+  return method.callers == kByAdmin || method.callers == kByViewers;
 }
 
 absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller) {
@@ -71,6 +72,12 @@ absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller) {
   return absl::PermissionDeniedError(absl::StrCat(
       Beginning(method, caller), " has the role ", NamesOf({caller.role}),
       "; wanted one of: ", NamesOf(method.callers)));
+}
+
+absl::Status CheckMayProfile(const ProfileRequest& request,
+                             const Caller& caller) {
+  if (request.action() == ProfileRequest::READ_CLOCK) return absl::OkStatus();
+  return CheckMayCall({kProfileCall.path, kByViewers}, caller);
 }
 
 absl::Status CheckSender(const AnyMethod& method, const Sender& sender,

@@ -31,7 +31,8 @@ struct Caller {
   absl::Time valid_until = absl::InfiniteFuture();
 };
 
-// Whether the call is an operator's, who changes what tasks do.
+// Whether the call is an operator's, who changes what tasks do, or has them
+// record it.
 bool IsSteering(const AnyMethod& method);
 
 // Whether the caller may make the call. Who has proved nothing, where nothing
@@ -39,6 +40,11 @@ bool IsSteering(const AnyMethod& method);
 // only on this machine.
 // Errors: PermissionDenied, which names the call, the caller and who may.
 absl::Status CheckMayCall(const AnyMethod& method, const Caller& caller);
+
+// The same of a Profile call with this request: who may make it may read the
+// clock, but have the ps record only if he may begin a profile.
+absl::Status CheckMayProfile(const ProfileRequest& request,
+                             const Caller& caller);
 
 // Whether the sender that a request names is the caller.
 // Errors: PermissionDenied, which names both.

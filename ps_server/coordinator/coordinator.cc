@@ -232,6 +232,7 @@ void Coordinator::Tick(absl::Time now) {
   }
   job_.versions().Tick(now);
   steps_.Tick(now);
+  profiles_.Tick(now);
   end_.Check(now);
   CheckSave(now);
   saves_.CheckPause(now);
@@ -340,6 +341,7 @@ void Coordinator::Reopen() {
   saves_.Clear();
   end_.Reopen();
   steering_.Clear();
+  profiles_.Clear();
   job_.SetPhase(INITIAL);
   job_.Say(absl::StrCat("the job goes on from step ", job_.budget().steps(),
                         ", which the ps tasks hold"));

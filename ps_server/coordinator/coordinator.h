@@ -20,6 +20,7 @@
 #include "ps_server/coordinator/job_end.h"
 #include "ps_server/coordinator/job_record.h"
 #include "ps_server/coordinator/job_saves.h"
+#include "ps_server/coordinator/profiles.h"
 #include "ps_server/coordinator/steering.h"
 #include "ps_server/coordinator/step_scheduler.h"
 #include "ps_server/coordinator/task_guard.h"
@@ -68,6 +69,10 @@ struct WatchAnswer {
 //   ConfirmCut  | of the committed epoch, once after BeginCut; else Aborted
 //   Steer       | refused        | told with the  | a stop is repeatable;
 //               |                | state          | else refused
+//   BeginProfile| refused        | told with the  | refused       | refused
+//               |                | state          |               |
+//   AddProfile  | kept, if it is of the newest profile; else refused
+//   GetProfile  | of the newest profile, until a job that is DONE goes on
 //   Tick        | loses workers; | as INITIAL,    | loses         | forgets
 //               | abandoned if   | and asks for   | workers; DONE | who is not
 //               | none come      | saves          |               | told
@@ -99,6 +104,9 @@ class Coordinator {
     visit(kBeginCutCall, &Coordinator::BeginCut);
     visit(kConfirmCutCall, &Coordinator::ConfirmCut);
     visit(kSteerCall, &Coordinator::Steer);
+    visit(kBeginProfileCall, &Coordinator::BeginProfile);
+    visit(kAddProfileCall, &Coordinator::AddProfile);
+    visit(kGetProfileCall, &Coordinator::GetProfile);
   }
 
   explicit Coordinator(CoordinatorOptions options = {});
@@ -136,6 +144,14 @@ class Coordinator {
   absl::StatusOr<ConfirmCutReply> ConfirmCut(const ConfirmCutRequest& request,
                                              absl::Time now);
   absl::StatusOr<SteerReply> Steer(const SteerRequest& request, absl::Time now);
+  absl::StatusOr<BeginProfileReply> BeginProfile(
+      const BeginProfileRequest& request, absl::Time now);
+  absl::StatusOr<AddProfileReply> AddProfile(const AddProfileRequest& request,
+                                             absl::Time now);
+  absl::StatusOr<GetProfileReply> GetProfile(const GetProfileRequest& request,
+                                             absl::Time /*now*/) const {
+    return profiles_.Get(request);
+  }
 
   // A program that is no member called a shard at that time: it trains, too.
   void HearOfOthers(absl::Time when) { end_.HearOfOthers(when); }
@@ -238,6 +254,7 @@ class Coordinator {
   JobEnd end_;
   Watches watches_;
   Steering steering_;
+  Profiles profiles_{job_};
 };
 
 }  // namespace muster

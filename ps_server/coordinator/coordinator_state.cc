@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "ps_server/coordinator/coordinator.h"
 
@@ -62,6 +63,21 @@ absl::StatusOr<SteerReply> Coordinator::Steer(const SteerRequest& request,
   return reply;
 }
 
+absl::StatusOr<BeginProfileReply> Coordinator::BeginProfile(
+    const BeginProfileRequest& request, absl::Time now) {
+  ASSIGN_OR_RETURN(BeginProfileReply reply, profiles_.Begin(request, now));
+  job_.Say(absl::StrCat("profile ", reply.number(), " of ", request.steps(),
+                        " steps of each worker begins"));
+  job_.RaiseVersion();
+  return reply;
+}
+
+absl::StatusOr<AddProfileReply> Coordinator::AddProfile(
+    const AddProfileRequest& request, absl::Time now) {
+  RETURN_IF_ERROR(FindSender("add profile", request.sender(), now).status());
+  return profiles_.Add(request);
+}
+
 JobState Coordinator::StateFor(const TaskKey& asker) const {
   if (WatchesAll(asker)) return State();
   JobState state = StateOfJob();
@@ -91,6 +107,7 @@ JobState Coordinator::StateOfJob() const {
                                         members.staleness_counts().end());
   steps_.AddTo(state);
   steering_.AddTo(state);
+  profiles_.AddTo(state);
   state.set_may_go_on(phase() == DONE && job_.options().may_go_on);
   state.set_abandoned(end_.abandoned());
   state.set_highest_index(numbers_.highest());

@@ -47,6 +47,13 @@ void CallService::Pass(ServedCalls* calls, const AnyMethod& method,
     reply.set_index(caller.task->second);
     return done(ToByteBuffer(reply.SerializeAsString()));
   }
+  if (method == kProfileCall) {
+    ProfileRequest profile;
+    // One that is none is refused below.
+    profile.ParseFromString(request);
+    const absl::Status may = entrance_->CheckProfile(profile, caller);
+    if (!may.ok()) return done(may);
+  }
   if (caller.role != Role::kUnproven) {
     const std::optional<Sender> sender = calls->SenderOf(method, request);
     if (sender.has_value()) {
@@ -74,7 +81,7 @@ void CallService::AddCall(const AnyMethod& method, Handler handler) {
               const grpc::ByteBuffer* request, grpc::ByteBuffer* reply) {
             grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
             Caller caller = entrance_->Identify(*context);
-            if (IsSteering(method)) {
+            if (IsSteering(method) || method == kProfileCall) {
               caller.is_local = IsPeerOfThisMachine(context->peer());
             }
             const absl::Status may = entrance_->Check(method, caller);

@@ -84,6 +84,11 @@ absl::Status Entrance::Check(const AnyMethod& method,
   return Say(CheckMayCall(method, caller));
 }
 
+absl::Status Entrance::CheckProfile(const ProfileRequest& request,
+                                    const Caller& caller) const {
+  return Say(CheckMayProfile(request, caller));
+}
+
 absl::Status Entrance::CheckSenderIs(const AnyMethod& method,
                                      const Sender& sender,
                                      const Caller& caller) const {

@@ -54,6 +54,9 @@ class Entrance {
   // Unavailable if its certificate has ended meanwhile: it may come again with
   // the new one.
   absl::Status Check(const AnyMethod& method, const Caller& caller) const;
+  // What a Profile call may ask for. Errors: CheckMayProfile's.
+  absl::Status CheckProfile(const ProfileRequest& request,
+                            const Caller& caller) const;
   // Whether a request's sender is the caller. Errors: CheckSender's.
   absl::Status CheckSenderIs(const AnyMethod& method, const Sender& sender,
                              const Caller& caller) const;

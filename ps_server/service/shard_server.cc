@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "common/rpc/protocol.h"
 #include "ps_server/caller/namespace_of.h"
 #include "ps_server/caller/task_name.h"
+#include "ps_server/service/recorded_request.h"
 
 namespace muster {
 namespace {
@@ -97,18 +99,29 @@ void ShardServer::NoteRequest(const Request& request, absl::Time now) {
   if (HasSender(request, 0)) last_request_ns_ = absl::ToUnixNanos(now);
 }
 
+template <typename Request>
+RecordedTurn ShardServer::RecordTurn(const Request& request, absl::Time asked) {
+  if (asked == absl::InfinitePast()) return {nullptr, {}};
+  const PartRecorder::Turn turn = TurnOf(request, asked);
+  return {turn.sender == nullptr ? nullptr
+                                 : shard_.recorder(turn.sender->namespace_()),
+          turn};
+}
+
 template <typename Reply, typename Request, typename Method>
 void ShardServer::Submit(Request request, int64_t bytes, absl::Time deadline,
                          ReplyCallback<Reply> done, Method method) {
   const std::string space(NamespaceOf(request));
   const bool posted =
       Post(space, bytes,
-           [this, request = std::move(request), deadline, done, method] {
+           [this, request = std::move(request), deadline, done, method,
+            asked = AskedNow()] {
              const absl::Time now = options_.clock->Now();
              NoteRequest(request, now);
              if (now >= deadline) {
                return done(TooLate(options_.shard.ps_index));
              }
+             const RecordedTurn turn = RecordTurn(request, asked);
              done(absl::StatusOr<Reply>(std::invoke(method, shard_, request)));
            });
   if (!posted) done(ShuttingDown(options_.shard.ps_index));
@@ -123,7 +136,8 @@ void ShardServer::SubmitPart(Frame<Header> request, absl::Time deadline,
   if (!admitted.ok()) return done(admitted);
   const bool posted =
       Post(space, bytes,
-           [this, request = std::move(request), deadline, done, method, bytes] {
+           [this, request = std::move(request), deadline, done, method, bytes,
+            asked = AskedNow()] {
              const absl::string_view name = NamespaceOf(request.header);
              const absl::Time start = options_.clock->Now();
              NoteRequest(request.header, start);
@@ -131,6 +145,7 @@ void ShardServer::SubmitPart(Frame<Header> request, absl::Time deadline,
                budget_.Release(bytes, absl::ZeroDuration(), name);
                return done(TooLate(options_.shard.ps_index));
              }
+             const RecordedTurn turn = RecordTurn(request, asked);
              absl::StatusOr<Reply> reply = std::invoke(method, shard_, request);
              budget_.Release(bytes, options_.clock->Now() - start, name);
              done(std::move(reply));
@@ -185,6 +200,46 @@ void ShardServer::ServeCalls() {
   serve(kHelloCall, [this](ParameterShard& shard, const HelloRequest& hello) {
     return Greet(shard, hello);
   });
+  calls_.Handle(
+      kProfileCall, [this](const ProfileRequest& request, absl::Time deadline,
+                           ReplyCallback<ProfileReply> done) {
+        // Its turn would be a part of the way there.
+        if (request.action() == ProfileRequest::READ_CLOCK) {
+          return done(Profile(shard_, request));
+        }
+        Submit(request, /*bytes=*/0, deadline, std::move(done),
+               [this](ParameterShard& shard, const ProfileRequest& call) {
+                 return Profile(shard, call);
+               });
+      });
+}
+
+// READ_CLOCK from any thread.
+absl::StatusOr<ProfileReply> ShardServer::Profile(
+    ParameterShard& shard, const ProfileRequest& request) {
+  ProfileReply reply;
+  const std::string what =
+      absl::StrCat("profile of /job:ps/task:", options_.shard.ps_index);
+  if (request.action() == ProfileRequest::BEGIN) {
+    ASSIGN_OR_RETURN(ShardModel* const model,
+                     shard.FindModel(what, request.namespace_()));
+    model->Record({options_.shard.ps_index, options_.clock, &recorders_});
+  } else if (request.action() == ProfileRequest::END) {
+    ASSIGN_OR_RETURN(ShardModel* const model,
+                     shard.FindModel(what, request.namespace_()));
+    std::optional<ProfilePart> part = model->EndRecord();
+    if (!part.has_value()) {
+      return absl::NotFoundError(absl::StrCat(
+          what, ": nothing is recorded; was it started anew since?"));
+    }
+    *reply.mutable_part() = *std::move(part);
+  } else if (request.action() != ProfileRequest::READ_CLOCK) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": action ", request.action(),
+                     " is not one that this ps knows; is musterctl newer?"));
+  }
+  reply.set_now_us(absl::ToUnixMicros(options_.clock->Now()));
+  return reply;
 }
 
 absl::StatusOr<HelloReply> ShardServer::Greet(

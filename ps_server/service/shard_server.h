@@ -26,6 +26,7 @@
 #include "ps_server/service/shard_look.h"
 #include "ps_server/service/strand.h"
 #include "ps_server/shard/parameter_shard.h"
+#include "ps_server/shard/part_recorder.h"
 #include "ps_server/shard/push_budget.h"
 #include "ps_server/shard/push_context.h"
 
@@ -133,6 +134,17 @@ class ShardServer : public DataLink {
   void ServeCalls();
   // Has `task` run in its turn, which costs `bytes`. False once closed.
   bool Post(absl::string_view space, int64_t bytes, Strand::Task task);
+  // When a request came; not looked at while nobody records.
+  absl::Time AskedNow() const {
+    return recorders_.load(std::memory_order_relaxed) == 0
+               ? absl::InfinitePast()
+               : options_.clock->Now();
+  }
+  // Records a turn, for as long as the result lives.
+  template <typename Request>
+  RecordedTurn RecordTurn(const Request& request, absl::Time asked);
+  absl::StatusOr<ProfileReply> Profile(ParameterShard& shard,
+                                       const ProfileRequest& request);
   // Runs `method`, of ParameterShard or given one first, in its turn and gives
   // its result to `done`.
   template <typename Reply, typename Request, typename Method>
@@ -163,6 +175,8 @@ class ShardServer : public DataLink {
   PushBudget budget_;
   // 0: none.
   std::atomic<int64_t> last_request_ns_ = 0;
+  // Those that have not ended.
+  std::atomic<int> recorders_ = 0;
   // Null for one thread.
   const std::unique_ptr<ThreadTeam> apply_team_;
   // Used by the strand's tasks only, until it is closed.

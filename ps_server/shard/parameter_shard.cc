@@ -247,6 +247,12 @@ absl::StatusOr<ShardState> ParameterShard::StateOf(
   return state;
 }
 
+absl::StatusOr<ShardModel*> ParameterShard::FindModel(absl::string_view what,
+                                                      absl::string_view space) {
+  ASSIGN_OR_RETURN(Space* const found, FindSpace(what, space));
+  return &found->model;
+}
+
 absl::StatusOr<ListNamespacesReply> ParameterShard::ListNamespaces(
     const ListNamespacesRequest& /*request*/) {
   ListNamespacesReply reply;

@@ -19,6 +19,7 @@
 #include "ps_server/caller/listed_tasks.h"
 #include "ps_server/caller/namespace_table.h"
 #include "ps_server/shard/incarnations.h"
+#include "ps_server/shard/part_recorder.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/shard_model.h"
 #include "ps_server/shard/shard_options.h"
@@ -116,6 +117,14 @@ class ParameterShard {
     spaces_.ForEach([&](const std::string& name, const Space& space) {
       visit(name, space.model);
     });
+  }
+  // The model of a namespace, for `what`. Errors: as StateOf.
+  absl::StatusOr<ShardModel*> FindModel(absl::string_view what,
+                                        absl::string_view space);
+  // Who records what is done to it; null: nobody.
+  PartRecorder* recorder(absl::string_view space) {
+    Space* const found = spaces_.Find(space);
+    return found == nullptr ? nullptr : found->model.recorder();
   }
   // Those of the default namespace's model.
   ShardState State() const { return DefaultModel().State(); }

@@ -147,6 +147,7 @@ absl::StatusOr<BeginSnapshotReply> ShardModel::BeginSnapshot(
   RETURN_IF_ERROR(held_.WriteBack());
   snapshot_.Begin(next_snapshot_++, RowRoom() - tables_.bytes());
   tables_.BeginSnapshot(snapshot_);
+  if (recorder_ != nullptr) recorder_->BeginSave();
   snapshot_owner_ = request.sender();
   BeginSnapshotReply reply;
   reply.set_snapshot(snapshot_.id());
@@ -186,7 +187,10 @@ absl::StatusOr<EndSnapshotReply> ShardModel::EndSnapshot(
     const EndSnapshotRequest& request) {
   RETURN_IF_ERROR(epoch_.CheckFence(request.sender(), request.fence()));
   snapshot_.End(request.snapshot());
-  if (!has_snapshot()) tables_.ClearSnapshot();
+  if (!has_snapshot()) {
+    tables_.ClearSnapshot();
+    if (recorder_ != nullptr) recorder_->EndSave();
+  }
   return EndSnapshotReply();
 }
 
@@ -282,9 +286,13 @@ absl::Cord ShardModel::AcceptPart(PushedPart part, PartFate fate,
   const Codec* const codec = part.publish_codec;
   // Whether the new values are at part.publish_to.
   const auto accept = [&] {
-    return fate == PartFate::kAccepted &&
-           definition_.policy->OnPart(std::move(part), tensors_, *this);
+    const bool is_published =
+        fate == PartFate::kAccepted &&
+        definition_.policy->OnPart(std::move(part), tensors_, *this);
+    if (recorder_ != nullptr) recorder_->NoteTaken(fate == PartFate::kLate);
+    return is_published;
   };
+  Note("check");
   if (!wants_values || slices.empty()) {
     accept();
     return absl::Cord();
@@ -391,35 +399,6 @@ PartOutcome ShardModel::CountPart(const PushedPart& part, PartFate fate,
   }
   return marks_.Record(part.sender, part.step, part.part, part.parts,
                        {part.staleness, late}, counts);
-}
-
-void ShardModel::CountUpdate() {
-  ++version_;
-  ++counters_.steps;
-  tables_.EndUpdate();
-}
-
-bool ShardModel::Apply(const PushedPart& part) {
-  // The update is the step's, which an earlier part may have begun.
-  const int64_t updates_before = updates() - (part.begins_step ? 0 : 1);
-  for (const CheckedRows& rows : part.rows) {
-    tables_.Update(rows, {updates_before, part.rate_factor}, &snapshot_);
-  }
-  tables_.EndUpdate();
-  applier_.ApplyPart(
-      part, {&tensors_, definition_.rule.get(), &snapshot_, held_.holder()});
-  held_.SetBehind();
-  return part.publish_to != nullptr;
-}
-
-void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
-                               double rate_factor, BlockGradient gradient) {
-  applier_.ApplyToBlocks(slices, rate_factor, gradient,
-                         {&tensors_, definition_.rule.get(), &snapshot_});
-}
-
-void ShardModel::ApplyRows(const CheckedRows& rows, double rate_factor) {
-  tables_.Update(rows, {updates(), rate_factor}, &snapshot_);
 }
 
 absl::StatusOr<std::shared_ptr<const ParameterMemory>>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "ps_server/shard/device_resident_parameters.h"
 #include "ps_server/shard/duplicate_marks.h"
 #include "ps_server/shard/gradient_applier.h"
+#include "ps_server/shard/part_recorder.h"
 #include "ps_server/shard/push_context.h"
 #include "ps_server/shard/replication_policy.h"
 #include "ps_server/shard/row_tables.h"
@@ -86,6 +88,13 @@ class ShardModel : private PartApplier {
   void Forget(const Sender& sender);
 
   ShardState State() const;
+  // Records from now on what is done to it; a recording before is forgotten.
+  void Record(const PartRecorder::Options& options);
+  // Null if nothing was recorded since.
+  PartRecorder* recorder() { return recorder_.get(); }
+  // The end of it. Nothing: there is none.
+  std::optional<ProfilePart> EndRecord();
+
   // Its tensors, as they were defined.
   void AddDefinitions(ShardState* state) const;
   // Parameters, slots and rows.
@@ -155,6 +164,9 @@ class ShardModel : private PartApplier {
   absl::Cord MakeValues(int64_t bytes, const ValueMemory& memory,
                         absl::FunctionRef<void(char* data)> fill);
 
+  // As PartRecorder's.
+  void Note(const char* what);
+
   // ---- PartApplier -------------------------------------------------------
   bool Apply(const PushedPart& part) override;
   void ApplyToBlocks(absl::Span<const CheckedSlice> slices, double rate_factor,
@@ -179,6 +191,8 @@ class ShardModel : private PartApplier {
   Sender snapshot_owner_;
   uint64_t next_snapshot_ = 1;
   DeviceResidentParameters held_;
+  // Null while nobody records.
+  std::unique_ptr<PartRecorder> recorder_;
 };
 
 }  // namespace muster

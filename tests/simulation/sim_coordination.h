@@ -59,6 +59,15 @@ class SimCoordination {
   absl::StatusOr<SteerReply> Handle(const SteerRequest& request) {
     return coordinator_.Steer(request, Now());
   }
+  absl::StatusOr<BeginProfileReply> Handle(const BeginProfileRequest& request) {
+    return coordinator_.BeginProfile(request, Now());
+  }
+  absl::StatusOr<AddProfileReply> Handle(const AddProfileRequest& request) {
+    return coordinator_.AddProfile(request, Now());
+  }
+  absl::StatusOr<GetProfileReply> Handle(const GetProfileRequest& request) {
+    return coordinator_.GetProfile(request, Now());
+  }
   void Step(StepRequest request, ReplyCallback<StepReply> done);
   void Watch(const WatchRequest& request, ReplyCallback<JobState> done);
 

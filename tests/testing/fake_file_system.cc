@@ -233,12 +233,26 @@ absl::Status FakeFileSystem::Rename(const std::string& from,
                                     const std::string& to) {
   absl::MutexLock lock(&mu_);
   RETURN_IF_ERROR(NextCall("rename " + from + " " + to));
+  if (FindFile(from) != nullptr) return RenameFile(from, to);
   if (FindFolder(from) == nullptr) return NotThere(from);
   if (FindFolder(to) != nullptr) return absl::AlreadyExistsError(to);
   auto node = folders_.now.extract(Split(from).second);
   node.key() = Split(to).second;
   folders_.now.insert(std::move(node));
   folders_.Changed();
+  return absl::OkStatus();
+}
+
+absl::Status FakeFileSystem::RenameFile(const std::string& from,
+                                        const std::string& to) {
+  const auto [parent, name] = Split(from);
+  if (Split(to).first != parent) return NotThere(Split(to).first);
+  if (FindFile(to) != nullptr) return absl::AlreadyExistsError(to);
+  Folder* const folder = FindFolder(parent);
+  auto node = folder->now.extract(name);
+  node.key() = Split(to).second;
+  folder->now.insert(std::move(node));
+  folder->Changed();
   return absl::OkStatus();
 }
 

@@ -99,6 +99,9 @@ class FakeFileSystem : public FileSystem {
   void CutPower(const std::function<size_t(size_t)>& choose);
   absl::Status NextCall(const std::string& what)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Within its folder.
+  absl::Status RenameFile(const std::string& from, const std::string& to)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Folder* FindFolder(const std::string& path) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   FilePtr FindFile(const std::string& path) const

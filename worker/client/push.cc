@@ -355,14 +355,18 @@ void Push::CountSentBytes() {
 std::vector<SliceSend> Push::Sends() const {
   std::vector<SliceSend> sends;
   ForEachPushed([&](int shard, int part) {
-    if (IsOfRows(shard, part)) return;
     mu_.AssertHeld();
     const PartTimes& times = times_[shard][part];
+    if (IsOfRows(shard, part)) {
+      sends.push_back({/*tensor=*/-1, RowsOf(shard, part).bytes, times.left,
+                       *times.acknowledged, shard, part});
+      return;
+    }
     for (const PlannedSlice& slice :
          options_.model->plan.parts[shard][part].slices) {
       sends.push_back({slice.tensor,
                        slice.length * static_cast<int64_t>(sizeof(float)),
-                       times.left, *times.acknowledged});
+                       times.left, *times.acknowledged, shard, part});
     }
   });
   return sends;

@@ -29,9 +29,9 @@
 namespace muster {
 
 // When a run of one tensor's values was on its way: all the values of the
-// tensor that one message carries.
+// tensor that one message carries; or its rows of tables.
 struct SliceSend {
-  // In creation order.
+  // In creation order; -1: rows of tables.
   int tensor = 0;
   // As float32.
   int64_t bytes = 0;
@@ -39,6 +39,9 @@ struct SliceSend {
   // by the shard. Monotonic.
   absl::Time left;
   absl::Time acknowledged;
+  // The message: a part of the step, for that ps task.
+  int ps_task = 0;
+  int part = 0;
 };
 
 // The outcome of one push, over all parts.

@@ -155,9 +155,34 @@ absl::StatusOr<JobState> NamespaceCalls::Job(const std::string& name) {
 }
 
 absl::StatusOr<SteerReply> NamespaceCalls::Steer(const SteerRequest& request) {
-  SteerReply reply;
-  RETURN_IF_ERROR(Call(ps_[0], *ps_[0].coordination,
-                       &CoordinationService::Stub::Steer, request, &reply));
+  return AskFirst<SteerReply>(&CoordinationService::Stub::Steer, request);
+}
+
+absl::StatusOr<BeginProfileReply> NamespaceCalls::BeginProfile(
+    const BeginProfileRequest& request) {
+  return AskFirst<BeginProfileReply>(&CoordinationService::Stub::BeginProfile,
+                                     request);
+}
+
+absl::StatusOr<GetProfileReply> NamespaceCalls::GetProfile(
+    const GetProfileRequest& request) {
+  return AskFirst<GetProfileReply>(&CoordinationService::Stub::GetProfile,
+                                   request);
+}
+
+template <typename Reply, typename Method, typename Request>
+absl::StatusOr<Reply> NamespaceCalls::AskFirst(Method method,
+                                               const Request& request) {
+  Reply reply;
+  RETURN_IF_ERROR(Call(ps_[0], *ps_[0].coordination, method, request, &reply));
+  return reply;
+}
+
+absl::StatusOr<ProfileReply> NamespaceCalls::Profile(
+    size_t ps_task, const ProfileRequest& request) {
+  ProfileReply reply;
+  RETURN_IF_ERROR(Call(ps_[ps_task], *ps_[ps_task].parameters,
+                       &ParameterService::Stub::Profile, request, &reply));
   return reply;
 }
 

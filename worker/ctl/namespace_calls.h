@@ -1,6 +1,7 @@
 #ifndef WORKER_CTL_NAMESPACE_CALLS_H_
 #define WORKER_CTL_NAMESPACE_CALLS_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ class NamespaceCalls {
   // Tells the job an operator's wish; the state from then. Errors besides: what
   // the job refused it with.
   absl::StatusOr<SteerReply> Steer(const SteerRequest& request);
+  // Those of a profile; of ps task 0. Errors besides: what it refused it with.
+  absl::StatusOr<BeginProfileReply> BeginProfile(
+      const BeginProfileRequest& request);
+  absl::StatusOr<GetProfileReply> GetProfile(const GetProfileRequest& request);
+  absl::StatusOr<ProfileReply> Profile(size_t ps_task,
+                                       const ProfileRequest& request);
+  size_t num_ps() const { return ps_.size(); }
   // Ends it everywhere, its job first. Returns the bytes that were freed.
   // Errors besides: InvalidArgument if it was nowhere.
   absl::StatusOr<int64_t> End(const EndNamespaceRequest& request);
@@ -52,6 +60,10 @@ class NamespaceCalls {
     std::unique_ptr<ParameterService::Stub> parameters;
     std::unique_ptr<CoordinationService::Stub> coordination;
   };
+
+  // Of ps task 0's coordinator.
+  template <typename Reply, typename Method, typename Request>
+  absl::StatusOr<Reply> AskFirst(Method method, const Request& request);
 
   // Null for plaintext. First: the others use it.
   std::unique_ptr<TaskKeys> keys_;

@@ -19,17 +19,6 @@ namespace {
 constexpr absl::Duration kLook = absl::Milliseconds(200);
 constexpr absl::Duration kMaxWait = absl::Minutes(10);
 
-absl::StatusOr<absl::Duration> MaxWait(const VerbCall& call) {
-  const std::string text = call.Flag("max_wait");
-  if (text.empty()) return kMaxWait;
-  double seconds = 0;
-  if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0 && seconds <= 1e9)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--max_wait=", text, ": wanted seconds, 0 to 1000000000"));
-  }
-  return absl::Seconds(seconds);
-}
-
 // The ps task 0 of the state; 0 without an epoch.
 uint64_t FirstPsOf(const JobState& state) {
   const auto found = state.ps_incarnations().find(0);
@@ -87,6 +76,18 @@ class Steering {
 
 }  // namespace
 
+absl::StatusOr<absl::Duration> MaxWaitFlag(const VerbCall& call,
+                                           absl::Duration otherwise) {
+  const std::string text = call.Flag("max_wait");
+  if (text.empty()) return otherwise;
+  double seconds = 0;
+  if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0 && seconds <= 1e9)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max_wait=", text, ": wanted seconds, 0 to 1000000000"));
+  }
+  return absl::Seconds(seconds);
+}
+
 std::vector<Verb::Flag> SteeringFlags() {
   std::vector<Verb::Flag> flags = NamespaceCalls::Flags();
   flags.push_back({"namespace", "The job's namespace; default: the nameless."});
@@ -100,7 +101,7 @@ absl::Status CarryOut(const VerbCall& call, const Wish& wish,
   named.request.set_namespace_(call.Flag("namespace"));
   RETURN_IF_ERROR(
       CheckNamespaceName("--namespace", named.request.namespace_()));
-  ASSIGN_OR_RETURN(const absl::Duration max_wait, MaxWait(call));
+  ASSIGN_OR_RETURN(const absl::Duration max_wait, MaxWaitFlag(call, kMaxWait));
   ASSIGN_OR_RETURN(
       NamespaceCalls calls,
       NamespaceCalls::Create(call, NamespaceCalls::Purpose::kSteer));

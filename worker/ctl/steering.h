@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/coordination_service.pb.h"
 #include "worker/ctl/verb.h"
 
@@ -30,6 +31,10 @@ struct Wish {
 
 // --cluster and so on, --namespace and --max_wait.
 std::vector<Verb::Flag> SteeringFlags();
+
+// The value of --max_wait, else `otherwise`. Errors: InvalidArgument.
+absl::StatusOr<absl::Duration> MaxWaitFlag(const VerbCall& call,
+                                           absl::Duration otherwise);
 
 // Tells the wish, looks five times a second until it is carried out, and tells
 // it once more to a ps task 0 that was started anew meanwhile. A ps that does

@@ -36,8 +36,9 @@ std::string HelpOf(const std::string& name, const Verb& verb) {
   std::string text = absl::StrCat(Usage(name, verb), "\n  ", verb.help, "\n");
   if (!verb.flags.empty()) text += "\nFlags:\n";
   for (const Verb::Flag& flag : verb.flags) {
-    absl::StrAppend(&text, "  --", flag.name, flag.is_switch ? "" : "=VALUE",
-                    "\n      ", flag.help, "\n");
+    absl::StrAppend(&text, flag.name.size() == 1 ? "  -" : "  --", flag.name,
+                    flag.is_switch ? "" : "=VALUE", "\n      ", flag.help,
+                    "\n");
   }
   return text;
 }

@@ -92,6 +92,16 @@ VERBS = {
         "//worker/model:model_graph",
         "//worker/training:place_model",
     ],
+    "profile": [
+        ":namespace_calls",
+        ":steering",
+        "//common/base:wait_reporter",
+        "//common/checkpoint:file_system",
+        "//common/config:local_path",
+        "//common/config:namespace_name",
+        "//common/rpc:clock_offset",
+        "//common/summary:merged_profile",
+    ],
     "save": [":steering"],
     "status": [
         ":namespace_calls",

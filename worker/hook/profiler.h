@@ -4,27 +4,20 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "common/base/reporter.h"
 #include "common/summary/chrome_trace.h"
-#include "worker/executor/device_trace.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/step_timeline.h"
 #include "worker/tower/computed_step.h"
 
 namespace muster {
 
-// The hook that writes a timeline of some steps of this worker: one lane for
-// the steps with what belongs to none of the others (waiting for rows, hooks,
-// the report to ps task 0), one for the rows that are prepared ahead, one each
-// for pull, compute and push, three for each device with streams, and as many
-// as are wanted side by side for the tensors on their way. Costs nothing
-// outside those steps. A step that was given up, or refused, is not in it.
-//
-// A step is from its grant to its report's answer. Not in it are the hooks'
-// AfterStep calls: they are the gaps.
+// The hook that writes a timeline of some steps of this worker (StepTimeline).
+// Costs nothing outside those steps. A step that was given up, or refused, is
+// not in it.
 class Profiler : public Hook {
  public:
   struct Options {
@@ -34,8 +27,7 @@ class Profiler : public Hook {
     ProfiledSteps steps;
     // The file's path.
     std::string path;
-    // In creation order.
-    std::vector<std::string> tensor_names;
+    StepTimeline::Options spans;
   };
   using Write = std::function<absl::Status(const std::string& path,
                                            const std::string& content)>;
@@ -48,19 +40,13 @@ class Profiler : public Hook {
   absl::Status AtEnd(const EndRecord& end) override;
 
  private:
-  void AddStep(const StepRecord& step);
-  void AddDevices(const StepRecord& step);
-  void NameDeviceLanes(const std::vector<DeviceTrace>& devices);
-  void AddSends(const StepRecord& step);
   void WriteFile();
 
   const Options options_;
   const Write write_;
   const Reporter reporter_;
   ChromeTrace trace_;
-  bool has_named_devices_ = false;
-  // Lanes of the tensors on their way so far.
-  int send_lanes_ = 0;
+  StepTimeline steps_;
   int64_t recorded_ = 0;
   bool written_ = false;
 };

@@ -43,6 +43,12 @@ class StepRunner {
   // entered once more.
   virtual absl::StatusOr<StepReport> Resume() = 0;
 
+  // From the next step on, devices are timed in these, too
+  // (StepTimes::devices). Nobody times them by default.
+  virtual void TraceDevices(const ProfiledSteps& steps) {
+    static_cast<void>(steps);
+  }
+
   // This task's training is over, and the shards still serve what has become of
   // the model: the chief has saved it. Brings it to where it is wanted after
   // the end; nowhere by default.

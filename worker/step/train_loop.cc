@@ -148,7 +148,7 @@ ComputedStep TrainLoop::Computed(const StepReport& report) const {
 
 std::vector<DeviceTrace> TrainLoop::NewTraces(int64_t step) const {
   std::vector<DeviceTrace> traces;
-  if (!options_.profiled.Has(step)) return traces;
+  if (!options_.profiled.Has(step) && !traced_.Has(step)) return traces;
   for (const TowerStep& tower : options_.towers->steps()) {
     traces.push_back({tower.device, options_.clock});
   }

@@ -71,6 +71,7 @@ class TrainLoop : public StepRunner {
                                  const BeforePush& before_push) override;
   bool may_resume() const override { return unfinished_.has_value(); }
   absl::StatusOr<StepReport> Resume() override;
+  void TraceDevices(const ProfiledSteps& steps) override { traced_ = steps; }
 
   // Ends a Run that waits for rows, and all later ones that would, as stopped
   // (IsStopped); the step is given up. From any thread.
@@ -126,6 +127,8 @@ class TrainLoop : public StepRunner {
   RowLease lease_;
   // Those after them, if they are prepared; for one call.
   std::vector<SeededBatch> next_;
+  // Besides options_.profiled.
+  ProfiledSteps traced_;
   // The step that is computed and not given, as far as it is known by then.
   std::optional<StepReport> computed_;
   // The step whose gradients are with some of the shards.

@@ -112,6 +112,10 @@ absl::StatusOr<std::unique_ptr<SessionHooks>> SessionHooks::Create(
                            parts.reporter, parts.stop_job}));
   for (auto& hook : registered) hooks->Add(std::move(hook));
   if (options.profile.steps.count > 0) hooks->Add(MakeProfiler(options, parts));
+  if (parts.job_profile.coordination != nullptr) {
+    hooks->Add(std::make_unique<JobProfile>(parts.job_profile, parts.clock,
+                                            parts.reporter));
+  }
   if (!options.chief) return hooks;
   SummaryParts summaries = parts.summaries;
   summaries.rate_factor = [made = hooks.get()](int64_t update) {

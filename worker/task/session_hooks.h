@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/clock.h"
 #include "common/base/reporter.h"
 #include "common/base/work_progress.h"
 #include "common/checkpoint/write_watch.h"
@@ -20,6 +21,7 @@
 #include "worker/hook/evaluation.h"
 #include "worker/hook/evaluation_watch.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/job_profile.h"
 #include "worker/hook/profiler.h"
 #include "worker/hook/progress.h"
 #include "worker/hook/summary_hooks.h"
@@ -76,6 +78,10 @@ class SessionHooks {
     // The test half, beside a validation half; null: none.
     Evaluation::Evaluate evaluate_at_end;
     RequestStop stop_job;
+    // Takes part in none without coordination.
+    JobProfile::Options job_profile;
+    // Outlives the hooks.
+    const Clock* clock = SystemClock();
     SummaryParts summaries;
   };
 

@@ -100,12 +100,34 @@ absl::StatusOr<Profiler::Options> WorkerHooks::ProfileOptions() const {
         "--profile_steps wants a --train_dir to write the profile to");
   }
   profile.process_id = placed().job().worker_index();
-  for (const TensorDef& tensor : placed().model().tensors) {
-    profile.tensor_names.push_back(tensor.name());
-  }
+  profile.spans = TimelineOptions();
   profile.path =
       absl::StrCat(options.train_dir, "/profile-", options.self.job(), "-",
                    options.self.index(), ".json");
+  return profile;
+}
+
+StepTimeline::Options WorkerHooks::TimelineOptions() const {
+  StepTimeline::Options spans;
+  for (const TensorDef& tensor : placed().model().tensors) {
+    spans.tensor_names.push_back(tensor.name());
+  }
+  spans.incarnation = placed().options().incarnation;
+  return spans;
+}
+
+JobProfile::Options WorkerHooks::JobProfileOptions() const {
+  JobProfile::Options profile;
+  profile.sender = SenderOf(placed().options());
+  profile.spans = TimelineOptions();
+  profile.coordination = worker_.steps->coordination();
+  profile.job_state = [session = worker_.session]() -> const JobState& {
+    return (*session)->job_state();
+  };
+  profile.trace_devices =
+      [runner = worker_.steps->runner()](const ProfiledSteps& steps) {
+        runner->TraceDevices(steps);
+      };
   return profile;
 }
 
@@ -118,6 +140,8 @@ SessionHooks::Parts WorkerHooks::MakeParts() const {
   };
   parts.progress_output = ProgressOutputOf(placed().options());
   parts.reporter = placed().options().reporter;
+  parts.job_profile = JobProfileOptions();
+  parts.clock = placed().options().clock;
   const auto* const session = worker_.session;
   parts.stop_job = [session](absl::string_view reason,
                              const absl::Status& failure) {

@@ -7,7 +7,9 @@
 #include "absl/status/statusor.h"
 #include "common/summary/event_file_writer.h"
 #include "worker/hook/hook.h"
+#include "worker/hook/job_profile.h"
 #include "worker/hook/profiler.h"
+#include "worker/hook/step_timeline.h"
 #include "worker/hook/summary_hooks.h"
 #include "worker/session/training_session.h"
 #include "worker/task/chief_parts.h"
@@ -50,6 +52,8 @@ class WorkerHooks {
   const PlacedTraining& placed() const { return worker_.steps->placed(); }
   absl::StatusOr<SessionHooks::Options> MakeOptions() const;
   absl::StatusOr<Profiler::Options> ProfileOptions() const;
+  StepTimeline::Options TimelineOptions() const;
+  JobProfile::Options JobProfileOptions() const;
   SessionHooks::Parts MakeParts() const;
   // The chief's: how it evaluates the model of now, and one that is fixed.
   void AddEvaluation(SessionHooks::Parts* parts) const;

@@ -55,5 +55,29 @@ TEST(ChromeTraceTest, ATransferHasItsBytes) {
   EXPECT_EQ(TextOf(*span.Find("args"), "bytes"), "4096");
 }
 
+TEST(ChromeTraceTest, AnArrow_LeadsFromOneProcessToAnother) {
+  ChromeTrace trace;
+  trace.BeginProcess("worker", 3, "late");
+  trace.NameLane(2, "send");
+  trace.BeginProcess("ps", 4, "");
+  const absl::Time when = absl::UnixEpoch() + absl::Microseconds(7);
+  trace.AddArrow(255, {3, 2, when}, {4, 1, when + absl::Microseconds(2)});
+  const auto document = ParseJson(trace.Json());
+  ASSERT_THAT(document, IsOk());
+  const auto& events = document->Find("traceEvents")->items;
+  ASSERT_EQ(events.size(), 10);
+  EXPECT_EQ(TextOf(*events[1].Find("args"), "sort_index"), "3");
+  EXPECT_EQ(TextOf(*events[2].Find("args"), "labels"), "late");
+  const JsonValue& from = events[8];
+  EXPECT_EQ(TextOf(from, "ph"), "s");
+  EXPECT_EQ(TextOf(from, "pid"), "3");
+  EXPECT_EQ(TextOf(from, "tid"), "2");
+  const JsonValue& to = events[9];
+  EXPECT_EQ(TextOf(to, "ph"), "f");
+  EXPECT_EQ(TextOf(to, "bp"), "e");
+  EXPECT_EQ(TextOf(to, "id"), TextOf(from, "id"));
+  EXPECT_EQ(TextOf(to, "ts"), "9.000");
+}
+
 }  // namespace
 }  // namespace muster

@@ -105,6 +105,44 @@ std::string LineOf(const AnyMethod& method) {
   return line;
 }
 
+ProfileRequest ProfileOf(ProfileRequest::Action action) {
+  ProfileRequest request;
+  request.set_action(action);
+  return request;
+}
+
+TEST(CallerTest, Recording_IsForWhoMayBeginAProfile_TheClockForMore) {
+  for (const Role role : {Role::kChief, Role::kWorker}) {
+    EXPECT_THAT(CheckMayProfile(ProfileOf(ProfileRequest::READ_CLOCK), {role}),
+                IsOk());
+    for (const auto action : {ProfileRequest::BEGIN, ProfileRequest::END}) {
+      EXPECT_THAT(CheckMayProfile(ProfileOf(action), {role}),
+                  StatusIs(absl::StatusCode::kPermissionDenied,
+                           HasSubstr("viewer, admin")));
+    }
+  }
+  EXPECT_THAT(
+      CheckMayProfile(ProfileOf(ProfileRequest::BEGIN), {Role::kViewer}),
+      IsOk());
+}
+
+TEST(CallerTest, WithoutKeys_AProfileIsForTheOwnMachine_TheClockForAll) {
+  Caller other;
+  other.is_local = false;
+  const auto refused = StatusIs(absl::StatusCode::kPermissionDenied,
+                                HasSubstr("is on another machine"));
+  EXPECT_THAT(CheckMayProfile(ProfileOf(ProfileRequest::BEGIN), other),
+              refused);
+  EXPECT_THAT(CheckMayCall(kBeginProfileCall, other), refused);
+  EXPECT_THAT(CheckMayCall(kSteerCall, other), refused);
+  EXPECT_THAT(CheckMayCall(kProfileCall, other), IsOk());
+  EXPECT_THAT(CheckMayCall(kAddProfileCall, other), IsOk());
+  EXPECT_THAT(CheckMayProfile(ProfileOf(ProfileRequest::READ_CLOCK), other),
+              IsOk());
+  EXPECT_THAT(CheckMayProfile(ProfileOf(ProfileRequest::BEGIN), Caller()),
+              IsOk());
+}
+
 TEST(CallerTest, TheTableOfTheReadmeIsTheCallTables) {
   const auto readme = ReadFile("ps_server/caller/README.md");
   ASSERT_THAT(readme, IsOk());

@@ -164,7 +164,7 @@ TEST_F(ProfilerTest, SpansOfALaneNestOrDoNotTouch) {
 // Three messages, one of them with two tensors; the third leaves when the first
 // is acknowledged.
 TEST_F(ProfilerTest, ShowsTensorsOnTheirWayAndTheBackwardPass) {
-  options_.tensor_names = {"conv/weights", "dense/weights", "dense/bias"};
+  options_.spans.tensor_names = {"conv/weights", "dense/weights", "dense/bias"};
   StepRecord step = At(3);
   step.times.forward_end = AtMs(30);
   step.times.backward_end = AtMs(75);
@@ -181,7 +181,7 @@ TEST_F(ProfilerTest, ShowsTensorsOnTheirWayAndTheBackwardPass) {
 }
 
 TEST_F(ProfilerTest, ShowsWhoHasWaitedForAPullThatIsUnderWay) {
-  options_.tensor_names = {"conv/weights", "dense/weights"};
+  options_.spans.tensor_names = {"conv/weights", "dense/weights"};
   StepRecord step = At(3);
   step.times.compute_begun = AtMs(1);
   step.times.pulled = AtMs(20);
@@ -214,7 +214,7 @@ DeviceTrace TraceOf(const std::string& device) {
 }
 
 TEST_F(ProfilerTest, ShowsWhatADeviceDid) {
-  options_.tensor_names = {"conv/weights", "dense/bias"};
+  options_.spans.tensor_names = {"conv/weights", "dense/bias"};
   StepRecord step = At(3);
   step.times.devices = {TraceOf("cuda:0")};
   EXPECT_THAT(
@@ -227,7 +227,7 @@ TEST_F(ProfilerTest, ShowsWhatADeviceDid) {
 }
 
 TEST_F(ProfilerTest, EachOfSeveralDevicesHasItsLanes) {
-  options_.tensor_names = {"conv/weights", "dense/bias"};
+  options_.spans.tensor_names = {"conv/weights", "dense/bias"};
   StepRecord step = At(3);
   step.times.devices = {TraceOf("cuda:0"), TraceOf("cuda:1")};
   step.times.sends = {{0, 100, AtMs(70), AtMs(85)}};
