@@ -10,6 +10,8 @@ import re
 import shlex
 import signal
 import sys
+import time
+import urllib.request
 
 from tests.integration import fake_ssh
 from tests.integration import harness
@@ -187,6 +189,32 @@ class ReadmeTest(harness.TestCase):
         trains.send(signal.SIGINT)
         self.assertEqual(trains.wait(), 128 + signal.SIGINT, trains.output)
 
+    def run_operator(self, commands):
+        """Looks at a training of 2 ps tasks and 3 workers, through kills."""
+        cluster = self.write_cluster(ps=2, workers=3)
+        page = harness.free_ports(1)[0]
+        first = [flag.replace("127.0.0.1:9180", "127.0.0.1:%d" % page)
+                 for flag in self.replace(commands[0], cluster)]
+        ps = [self.start("ps 0", first), self.start_ps(cluster, 1)]
+        training = self.write("t.textproto", harness.softmax_regression(10**8))
+        flags = ["--training=" + training, "--train_dir=" + self.path("seen")]
+        workers = [self.start_worker(cluster, i, *flags) for i in range(3)]
+        for command in commands[1:]:
+            for worker in workers:
+                worker.wait_for_line_after(r"\bstep=[1-9]", time.monotonic())
+            looks = self.start("musterctl", self.replace(command, cluster),
+                               cwd=self.dir)
+            self.assertEqual(looks.wait(), 0, looks.output)
+            with urllib.request.urlopen("http://127.0.0.1:%d/" % page) as found:
+                self.assertIn(b"<html", found.read())
+            since = time.monotonic()
+            workers[2].kill()
+            workers[2] = self.start_worker(cluster, 2, *flags)
+            ps[1].kill()
+            ps[1] = self.start_ps(cluster, 1)
+            workers[0].wait_for_line_after("restored ", since)
+        self.assertTrue(self.read_json("trace.json")["traceEvents"])
+
     def test_every_command_runs(self):
         ran = 0
         for block in read_blocks():
@@ -195,6 +223,10 @@ class ReadmeTest(harness.TestCase):
             if any(" ".join(command) not in NOT_RUN for command in runs):
                 with self.subTest(commands=block):
                     self.run_many_machines(block)
+                continue
+            if any("profile" in command for command in block):
+                with self.subTest(commands=block):
+                    self.run_operator(block)
                 continue
             tasks = [command for command in block if is_task(command)]
             if tasks:

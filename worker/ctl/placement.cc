@@ -7,12 +7,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/escape.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_resolver.h"
 #include "common/cluster/cluster_spec.h"
 #include "common/cluster/placement_table.h"
 #include "common/cluster/task_id.h"
+#include "common/tensor/row_hash.h"
 #include "proto/tensor.pb.h"
 #include "proto/training.pb.h"
 #include "worker/ctl/training_flag.h"
@@ -40,6 +42,21 @@ absl::StatusOr<std::string> DescribePlacement(const TrainingSpec& training,
   ASSIGN_OR_RETURN(const PlacedModel placed,
                    PlaceModel(training, tensors, num_ps));
   return PlacementTable(tensors, placed.placement, num_ps);
+}
+
+// Which logical shards of every sparse table they would have.
+std::string DescribeTablePlacement(int num_ps) {
+  std::string text = absl::StrCat("rows of a program's tables, by logical ",
+                                  "shard (of ", kLogicalShards, ")\n");
+  for (int ps = 0; ps < num_ps; ++ps) {
+    const int first = FirstLogicalShard(ps, num_ps);
+    const int end = FirstLogicalShard(ps + 1, num_ps);
+    absl::StrAppendFormat(
+        &text, "%-12s %s\n",
+        first == end ? "none" : absl::StrCat(first, " to ", end - 1),
+        TaskName(MakeTaskId(kPsJob, ps)));
+  }
+  return text;
 }
 
 absl::StatusOr<int> NumPs(const VerbCall& call) {
@@ -70,13 +87,15 @@ absl::Status Place(const VerbCall& call, VerbResult* result) {
   ASSIGN_OR_RETURN(const int num_ps, NumPs(call));
   ASSIGN_OR_RETURN(const TrainingSpec training, LoadTrainingOf(call));
   ASSIGN_OR_RETURN(result->out, DescribePlacement(training, num_ps));
+  result->out += DescribeTablePlacement(num_ps);
   return absl::OkStatus();
 }
 
 [[maybe_unused]] const bool kRegistered = VerbRegistry::Register(
     "placement",
     {"",
-     "prints which ps task would hold which parameter of a training.",
+     "prints which ps task would hold which parameter of a training,\n"
+     "  and which rows of a program's sparse tables.",
      {{"training", "The file with the training spec."},
       {"set", "Overrides a field of it; may be given several times."},
       {"cluster", "The file with the cluster."},

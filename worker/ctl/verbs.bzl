@@ -89,6 +89,7 @@ VERBS = {
         ":training_flag",
         "//common/cluster:cluster_resolver",
         "//common/cluster:placement_table",
+        "//common/tensor:row_hash",
         "//worker/model:model_graph",
         "//worker/training:place_model",
     ],

@@ -1,6 +1,8 @@
 // Rows of sparse tables on shards as they run in production, over each link.
+#include <atomic>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "common/base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/forwarding_parameter_link.h"
 #include "tests/testing/linked_shard.h"
 #include "tests/testing/lossy_parameter_link.h"
 #include "tests/testing/status_matchers.h"
@@ -29,6 +32,34 @@ OptimizerSpec Sgd() {
   rate->set_f(1);
   return optimizer;
 }
+
+// Counts the bytes of ids and rows both ways, beside the messages' headers.
+class CountingLink : public ForwardingParameterLink {
+ public:
+  CountingLink(ParameterLink* link, std::atomic<int64_t>* bytes)
+      : ForwardingParameterLink(link), bytes_(*bytes) {}
+
+  void PullRows(Frame<PullRowsRequest> request, absl::Time deadline,
+                ReplyCallback<Frame<PullRowsReply>> done) override {
+    bytes_ += request.data.size();
+    ForwardingParameterLink::PullRows(
+        std::move(request), deadline,
+        [this, done = std::move(done)](auto reply) {
+          if (reply.ok()) bytes_ += reply->data.size();
+          done(std::move(reply));
+        });
+  }
+  void PushTo(std::shared_ptr<ValuePlace> place, Frame<PushPart> request,
+              absl::Time deadline,
+              ReplyCallback<Frame<PushReply>> done) override {
+    bytes_ += request.data.size();
+    ForwardingParameterLink::PushTo(std::move(place), std::move(request),
+                                    deadline, std::move(done));
+  }
+
+ private:
+  std::atomic<int64_t>& bytes_;
+};
 
 class RowsOnShardsTest : public testing::TestWithParam<LinkKind> {
  protected:
@@ -115,6 +146,31 @@ TEST_P(RowsOnShardsTest, RowsAlone_AndAStepWithoutRows) {
   EXPECT_THAT(rows, ElementsAre(-1, -2, -3));
   ASSERT_THAT(model->Pull({absl::MakeSpan(w_)}), IsOk());
   EXPECT_THAT(w_, Each(-1));
+}
+
+TEST_P(RowsOnShardsTest, AStep_CarriesEachDistinctRowOnceEachWay) {
+  std::atomic<int64_t> bytes = 0;
+  std::vector<std::unique_ptr<ParameterLink>> links;
+  for (const auto& shard : shards_) {
+    links.push_back(std::make_unique<CountingLink>(&shard->link(), &bytes));
+  }
+  auto model = Client::Create(options_, {{"w", {2}}}, std::move(links));
+  ASSERT_THAT(model, IsOk());
+  ASSERT_THAT((*model)->Initialize({w_}), IsOk());
+  ASSERT_THAT((*model)->Pull({absl::MakeSpan(w_)}), IsOk());
+  std::mt19937_64 random(20261129);
+  std::geometric_distribution<int64_t> skewed(0.01);
+  std::vector<int64_t> ids;
+  for (int i = 0; i < 2000; ++i) ids.push_back(skewed(random));
+  constexpr int64_t kDim = 200;
+  const int64_t rows = std::set<int64_t>(ids.begin(), ids.end()).size();
+  std::vector<float> values(ids.size() * kDim);
+  bytes = 0;
+  ASSERT_THAT((*model)->PullRows(1, ids, absl::MakeSpan(values)), IsOk());
+  EXPECT_EQ(bytes, rows * (8 + 4 * kDim));
+  bytes = 0;
+  ASSERT_THAT((*model)->PushRows(1, ids, values), IsOk());
+  EXPECT_EQ(bytes, rows * (8 + 4 * kDim));
 }
 
 TEST_P(RowsOnShardsTest, Initialize_EmptiesTheTables) {

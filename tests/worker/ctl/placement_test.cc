@@ -59,6 +59,15 @@ TEST(PlacementTest, PlacesOnThePsTasksOfACluster) {
                                 ContainsRegex("logits/bias.*/job:ps/task:1")));
 }
 
+TEST(PlacementTest, ShowsWhichRowsOfTablesAPsTaskHas) {
+  EXPECT_THAT(Place({"--num_ps=3"}).out,
+              HasSubstr("0 to 341     /job:ps/task:0\n"
+                        "342 to 682   /job:ps/task:1\n"
+                        "683 to 1023  /job:ps/task:2\n"));
+  EXPECT_THAT(Place({"--num_ps=1025"}).out,
+              HasSubstr("none         /job:ps/task:1024\n"));
+}
+
 TEST(PlacementTest, TakesOverridesAndANumberOfPsTasks) {
   const VerbResult result =
       Place({"--num_ps", "2", "--set", "placement=pinned", "--set",
