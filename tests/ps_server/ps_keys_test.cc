@@ -218,6 +218,20 @@ TEST_F(PsKeysTest, NobodySpeaksForAnother) {
       StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheSender)));
 }
 
+TEST_F(PsKeysTest, AWorkerReadsTheClock_AViewerHasItRecorded) {
+  ProfileRequest begin;
+  begin.set_action(ProfileRequest::BEGIN);
+  const auto worker = KeysOf("worker", 1);
+  GrpcCoordinationLink link(Peer(), worker->credentials().channel_to("ps", 0));
+  EXPECT_THAT(Ask(&link, kProfileCall, ProfileRequest()), IsOk());
+  EXPECT_THAT(
+      Ask(&link, kProfileCall, begin),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(kNotTheRole)));
+  const auto viewer = KeysOf("viewer", -1);
+  GrpcCoordinationLink other(Peer(), viewer->credentials().channel_to("ps", 0));
+  EXPECT_THAT(Ask(&other, kProfileCall, begin), IsOk());
+}
+
 TEST_F(PsKeysTest, AWorkerStopsNoJobInItsOwnNameEither) {
   const auto keys = KeysOf("worker", 1);
   GrpcCoordinationLink link(Peer(), keys->credentials().channel_to("ps", 0));
