@@ -50,6 +50,7 @@ void ShardModel::ApplyToBlocks(absl::Span<const CheckedSlice> slices,
   Note("check");
   applier_.ApplyToBlocks(slices, rate_factor, gradient,
                          {&tensors_, definition_.rule.get(), &snapshot_});
+  Note("apply");
 }
 
 void ShardModel::ApplyRows(const CheckedRows& rows, double rate_factor) {

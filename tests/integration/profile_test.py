@@ -136,6 +136,8 @@ class ProfileTest(recovery.TestCase):
         trace = self.check_job_profile()
         for ps in PS:
             self.assertTrue(trace.spans(ps, "rounds"))
+            self.assertIn("apply", {span["name"]
+                                    for span in trace.spans(ps, "shard")})
 
     def test_a_worker_killed_meanwhile_is_named_and_the_rest_is_there(self):
         self.start_job()

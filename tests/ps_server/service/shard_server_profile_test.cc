@@ -137,6 +137,7 @@ TEST_F(ShardServerProfileTest, PartsOfSync_AreInTheUpdateOfTheirRound) {
   EXPECT_THAT(spans, Contains("updates of rounds: by /job:worker/task:1"));
   EXPECT_THAT(spans, Contains("rounds: round"));
   EXPECT_THAT(spans, Contains("shard: keep"));
+  EXPECT_THAT(spans, Contains("shard: apply"));
   std::set<uint64_t> both = NumbersOf(1);
   both.merge(NumbersOf(2));
   EXPECT_EQ(Numbers(), both) << "round 3 is open";
