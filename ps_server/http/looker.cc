@@ -6,7 +6,6 @@
 #include <fstream>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/protocol.h"
 #include "common/rpc/status_conversion.h"
@@ -165,7 +164,7 @@ void Looker::Arrive(const std::shared_ptr<Look>& look) {
     absl::MutexLock lock(&look->mu);
     if (--look->missing > 0) return;
     look->look.now = options_.clock->Now();
-    look->look.wall = absl::Now();
+    look->look.wall = options_.wall_time();
     look->look.cpu_seconds = CpuSeconds();
     look->look.resident_bytes = ResidentBytes();
     whole = std::make_shared<const PsLook>(std::move(look->look));

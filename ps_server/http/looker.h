@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/rpc/peer_channel.h"
@@ -48,6 +49,8 @@ class Looker {
     std::map<int32_t, PeerChannel::OpenFunction> others;
     // Outlives every call.
     const Clock* clock = nullptr;
+    // As Prometheus has it.
+    std::function<absl::Time()> wall_time = absl::Now;
   };
 
   explicit Looker(Options options);

@@ -86,8 +86,9 @@ absl::Status PsHttp::Serve(const Options& options) {
   http.clock = options.clock;
   ASSIGN_OR_RETURN(server_, HttpServer::Start(std::move(http)));
   port_ = server_->port();
-  spdlog::info("{} on {}, port {}: a page, /metrics, /status.json, /healthz",
-               is_tls ? "HTTPS" : "HTTP", options.address, port_);
+  spdlog::info("a page at {}://{}:{}/, beside it /metrics and /healthz",
+               is_tls ? "https" : "http",
+               options.address.substr(0, options.address.rfind(':')), port_);
   return absl::OkStatus();
 }
 

@@ -18,7 +18,7 @@ FOLDER = "cluster_configs/prometheus"
 # Of the picture's graphs.
 WATCHED_S = 40
 TRAINING = harness.softmax_regression(
-    100000000, batch_size=512, learning_rate=0.002,
+    1000000, batch_size=512, learning_rate=0.002,
     more="checkpoint { every_steps: 1000 keep: 3 }")
 
 

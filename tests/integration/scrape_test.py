@@ -83,7 +83,7 @@ class ScrapeTest(harness.TestCase):
     def test_a_job_is_told_while_it_trains_and_a_ps_is_killed(self):
         servers = [self.start_server(i) for i in range(2)]
         for server in servers:
-            server.wait_for("HTTP on")
+            server.wait_for("a page at http")
         tasks = [self.start_task(i) for i in range(3)]
         families = self.await_scrape(lambda found: all(
             self.steps(found, i) > 0 for i in range(3)) and exposition.value(
@@ -147,7 +147,7 @@ class ScrapeTest(harness.TestCase):
         self.assertNotIn("muster_job_phase", families)
 
     def test_the_page_is_whole_and_takes_nothing_from_elsewhere(self):
-        self.start_server(0).wait_for("HTTP on")
+        self.start_server(0).wait_for("a page at http")
         status, headers, page = get(self.ports[0], "/")
         self.assertEqual(status, 200)
         policy = headers["Content-Security-Policy"]
@@ -180,7 +180,7 @@ class ScrapeTest(harness.TestCase):
 
     def test_bad_peers_stop_neither_the_job_nor_a_scrape(self):
         for i in range(2):
-            self.start_server(i).wait_for("HTTP on")
+            self.start_server(i).wait_for("a page at http")
         tasks = [self.start_task(i) for i in range(3)]
         families = self.await_scrape(lambda found: self.steps(found, 0) > 0)
         address = ("127.0.0.1", self.ports[0])

@@ -96,7 +96,7 @@ class HttpServerTest : public testing::Test {
   HttpServer::Options Options() {
     HttpServer::Options options;
     options.address = "127.0.0.1:0";
-    options.pages.own_hosts = {"ps0.example"};
+    options.pages.own_hosts = {"ps0.example", ""};
     options.pages.serves = [this] { return serves_; };
     options.ask = [this](Looker::Reach reach, Looker::Done done) {
       Ask(reach, std::move(done));
