@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/task_id.h"
 #include "common/rpc/call_table.h"
@@ -336,14 +335,14 @@ void TrainingSession::Do(const SaveNow& action) {
 // The account of synchronous replication, by worker.
 void TrainingSession::SayDroppedSteps() const {
   if (!options_.replication.has_sync()) return;
-  std::vector<std::string> workers;
+  std::string line = "gradients in updates (dropped):";
+  const char* comma = " ";
   for (const WorkerState& worker : job_state().workers()) {
-    workers.push_back(absl::StrCat(TaskName(worker.sender().task()), " ",
-                                   worker.steps(), " (", worker.dropped_steps(),
-                                   ")"));
+    absl::StrAppend(&line, std::exchange(comma, ", "),
+                    TaskName(worker.sender().task()), " ", worker.steps(), " (",
+                    worker.dropped_steps(), ")");
   }
-  parts_.reporter.Info(absl::StrCat("gradients in updates (dropped): ",
-                                    absl::StrJoin(workers, ", ")));
+  parts_.reporter.Info(line);
 }
 
 void TrainingSession::Do(const SendSaveReport& action) {
@@ -359,7 +358,7 @@ void TrainingSession::Do(const RunFinal& action) {
   parts_.reporter.Info(absl::StrCat(
       "the training ends at step=", end.global_step, ": ", end.stop_reason));
   SayDroppedSteps();
-  const std::string rows =
+  const auto rows =
       DescribeTrainedRows(job_state(), options_.skips_bad_records);
   if (!rows.empty()) parts_.reporter.Info(rows);
   absl::Status status = EndHooks(end);
