@@ -99,10 +99,12 @@ class TorchTablesTest(harness.TestCase):
         steps = self.result(self.path("run"))["global_step"]
         self.assertGreaterEqual(steps, 2000)
         table = muster.load(self.path("run")).tables["count"]
-        counts = table.lookup(numpy.arange(100))
-        numpy.testing.assert_array_equal(counts, numpy.full((100, 1), steps))
-        own = table.values[table.ids < 0].sum()
-        self.assertEqual(own, steps)
+        # A step that one ps task alone has had is made again, and not counted.
+        again = table.lookup(numpy.arange(100)) - steps
+        own = table.values[table.ids < 0].sum() - steps
+        most = 2 if killed != "none" else 0
+        self.assertTrue(((again >= 0) & (again <= most)).all(), again)
+        self.assertTrue(0 <= own <= most, own)
         print("%d steps, %d rows, killed: %s" % (steps, len(table), killed))
 
     def test_rows_count_each_update_once(self):

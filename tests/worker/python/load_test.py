@@ -187,6 +187,24 @@ class TablesTest(RunTestCase):
         self.assertEqual(user.values[:, 1].tolist(), [7, -3, 2 ** 60])
         self.assertEqual(found.tables["none"].values.shape, (0, 3))
 
+    def test_tables_in_another_order_than_the_manifests_keep_their_rules(self):
+        user, item = table("user", 3, [4]), table("item", 1, [5])
+        self.save(1, 8, (user[0] + item[0], {**item[1], **user[1]}))
+        tables = muster.load(self.run).tables
+        self.assertEqual(list(tables), ["user", "item"])
+        self.assertEqual(tables["user"].lookup([4, 6]).tolist(),
+                         [[4, 4, 4], [12, 12, 12]])
+        self.assertIn('name: "user"\n', self.library.spec)
+
+    def test_a_table_that_the_manifest_has_otherwise_is_damage(self):
+        user, item = table("user", 3, [4]), table("item", 1, [5])
+        for step, tables in enumerate((
+                (user[0], item[1]),
+                (user[0].replace("dim: 3", "dim: 2"), user[1]))):
+            self.save(step, 8, tables)
+            with self.assertRaisesRegex(muster.CheckpointError, "table 'user'"):
+                muster.load(os.path.dirname(self.file(step, "")))
+
     def test_a_lookup_gives_first_values_of_ids_without_a_row(self):
         self.save_tables(1, table("user", 2, [7, -3, 4]), table("none", 1, []))
         tables = muster.load(self.run).tables
@@ -213,7 +231,7 @@ class TablesTest(RunTestCase):
     def test_a_lost_file_of_tables_is_passed_over(self):
         self.save_tables(1, table("user", 2, [7]))
         self.save(2, 8, (table("user", 2, [8])[0], {}))
-        with self.assertWarnsRegex(UserWarning, "0 tables, the manifest has 1"):
+        with self.assertWarnsRegex(UserWarning, "lacks table 'user' of the manifest"):
             self.assertEqual(muster.load(self.run).tables["user"].ids, [7])
 
     def test_a_run_without_tables_has_none(self):

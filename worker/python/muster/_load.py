@@ -160,6 +160,12 @@ def _blocks(text: str, name: str, indent: str = "") -> List[str]:
                       (indent, name, indent, indent), text, re.MULTILINE)
 
 
+def _string(literal: str) -> str:
+    """What protobuf prints so: bytes that are no ASCII are octal."""
+    plain = literal[1:-1].encode("ascii").decode("unicode_escape")
+    return plain.encode("latin-1").decode("utf-8")
+
+
 def _field(text: str, name: str) -> str:
     match = re.search(r"^ *%s: (.*)$" % name, text, re.MULTILINE)
     return match.group(1) if match else "0"
@@ -189,14 +195,22 @@ def _read(folder: str) -> Parameters:
 
 def _tables(definitions: List[str],
             tensors: Dict[str, numpy.ndarray]) -> Dict[str, SavedTable]:
-    """Those of a checkpoint, whose file has them in the same order."""
-    names = [key[:-len("/ids")] for key in tensors if key.endswith("/ids")]
-    if len(names) != len(definitions):
-        raise _Damage("'%s' has %d tables, the manifest has %d" %
-                      (_TABLES, len(names), len(definitions)))
-    return {name: SavedTable(definition, name, tensors[name + "/ids"],
-                             tensors[name + "/values"])
-            for definition, name in zip(definitions, names)}
+    """Those of a checkpoint, in the manifest's order; the file has its own."""
+    tables = {}
+    for definition in definitions:
+        name = _string(_field(definition, "name"))
+        dim = int(_field(definition, "dim"))
+        try:
+            ids, values = tensors[name + "/ids"], tensors[name + "/values"]
+        except KeyError:
+            raise _Damage("'%s' lacks table '%s' of the manifest" %
+                          (_TABLES, name)) from None
+        if values.shape != (len(ids), dim):
+            raise _Damage("table '%s' has values %s in '%s', and by the "
+                          "manifest rows of %d" %
+                          (name, list(values.shape), _TABLES, dim))
+        tables[name] = SavedTable(definition, name, ids, values)
+    return tables
 
 
 def _tensors(path: str) -> Dict[str, numpy.ndarray]:
