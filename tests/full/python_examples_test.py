@@ -58,33 +58,6 @@ class PythonExamplesTest(harness.TestCase):
         self.assertGreater(alone, 0.85)
         self.assertGreater(two, alone - 0.015)
 
-    def test_deepfm_over_kills(self):
-        alone = self.end_of(self.start_example("deepfm", "--alone"))
-        cluster = self.write_cluster(ps=2, workers=3)
-        ps = [self.start_ps(cluster, index) for index in range(2)]
-
-        def start(index):
-            return self.start_example(
-                "deepfm", "--train_dir=" + self.path("run"),
-                MUSTER_CLUSTER=cluster, MUSTER_TASK_INDEX=str(index))
-
-        workers = [start(index) for index in range(3)]
-        for worker in workers:
-            worker.wait_for(r"did step=\d{2}")
-        ps[1].kill()
-        ps[1] = self.start_ps(cluster, 1)
-        workers[0].wait_for("restored ")
-        for index in (2, 0):
-            workers[index].kill()
-            workers[index] = start(index)
-        found = {self.end_of(worker) for worker in workers}
-        self.assertEqual(len(found), 1)
-        for process in ps:
-            self.assertEqual(process.wait(), 0, process.output)
-        print("deepfm: %.4f alone, %.4f by three workers over kills" %
-              (alone, *found))
-        self.assertGreater(found.pop(), alone - 0.02)
-
     def test_transformer_on_the_king_james_text(self):
         alone, two = self.compare("transformer", "--width=64", "--layers=2",
                                   "--characters=500000", "--epochs=3")
